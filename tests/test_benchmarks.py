@@ -16,6 +16,7 @@ LONG = (
     "checkpoint",
     "comparison",
     "compile_time",
+    "environments",
     "gpu",
     "input",
     "near_duplicates",

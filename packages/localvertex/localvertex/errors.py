@@ -7,9 +7,11 @@ class Refusal(str):
     """Why a part of a pipeline cannot run here, one line that starts with its path, and what would let it run.
 
     Attributes:
-        stand_in: What the user can give: "step" for its outputs, "image" for the source of an image, "package" for
-            another version, "file" for an address, "create" for the folder of a bucket, "root" for that of all buckets.
-        name: The path in the file of the task or the label of its executor, the image, the package, or the address.
+        stand_in: What the user can give: "step" for its outputs, "image" for the source of an image, "install" for a
+            package of it, "package" for another version, "file" for an address, "create" for the folder of a bucket,
+            "root" for that of all buckets.
+        name: The path in the file of the task or the label of its executor, the image, the image and its package, the
+            package, or the address.
     """
 
     stand_in: str

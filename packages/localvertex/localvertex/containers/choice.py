@@ -9,6 +9,7 @@ from localvertex.containers.call import ContainerCommand, Prepared
 from localvertex.containers.engine import Engine
 from localvertex.containers.options import ContainerOptions
 from localvertex.containers.sandbox import Sandbox
+from localvertex.containers.stand_ins import StandIns
 from localvertex_base import linux
 
 _ADVICE = "add --engine docker, --engine podman or --allow-host-commands"
@@ -17,10 +18,17 @@ _ADVICE = "add --engine docker, --engine podman or --allow-host-commands"
 class Choice:
     """Chooses how container commands run, from the user's options and this machine. Nothing is tried before `how`."""
 
-    def __init__(self, options: ContainerOptions | None = None, *, local_images: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        options: ContainerOptions | None = None,
+        *,
+        local_images: Collection[str] = (),
+        stand_ins: StandIns | None = None,
+    ) -> None:
         self.options = options or ContainerOptions()
         self.local_images = local_images
         """Images for which the user has given local commands."""
+        self.stand_ins = stand_ins or StandIns()
 
     @cached_property
     def how(self) -> "Engine | Sandbox | _Host | _Missing":

@@ -58,7 +58,7 @@ def missing(words: list[str], shows: Shows, env: Mapping[str, str]) -> str:
     if name in _SHELLS:
         return _missing_of_shell(words[1:], shows, env)
     if _PYTHON.fullmatch(name):
-        return _missing_of_python(words[1:], shows, env)
+        return _missing_of_python(words, shows, env)
     is_script = name in _OTHERS and len(words) > 1 and not words[1].startswith("-")
     return _missing_file(words[1], shows) if is_script else ""
 
@@ -114,21 +114,38 @@ def _missing_of_line(words: list[str], shows: Shows, env: Mapping[str, str]) -> 
     return missing(words, shows, env) if words and (os.sep in words[0] or _find_program(words[0])) else ""
 
 
-def _missing_of_python(words: list[str], shows: Shows, env: Mapping[str, str]) -> str:
-    """Return which module or file a Python command lacks."""
-    number = 0
+def is_python(program: str) -> bool:
+    """Return whether a command of an image starts Python, wherever it has it."""
+    return bool(_PYTHON.fullmatch(os.path.basename(program)))
+
+
+def python_target(words: list[str]) -> tuple[str, int, str]:
+    """Return what a Python command runs: "module" or "file", the index of the last word that names it, and its name.
+
+    The kind is empty for code in the command, standard input or nothing.
+    """
+    number = 1
     while number < len(words):
         word = words[number]
         if not word.startswith("-") or word == "-":
-            return _missing_file(word, shows) if word != "-" else ""
+            return ("file", number, word) if word != "-" else ("", number, "")
         flags = "" if word.startswith("--") or word in _WITH_VALUE else word[1:]
         if "c" in flags:
-            return ""
+            break
         if "m" in flags:
-            module = flags.partition("m")[2] or (words[number + 1] if number + 1 < len(words) else "")
-            return _missing_module(module, env)
+            joined = flags.partition("m")[2]
+            following = words[number + 1] if number + 1 < len(words) else ""
+            return ("module", number, joined) if joined else ("module", number + 1, following)
         number += 2 if word in _WITH_VALUE else 1
-    return ""
+    return "", number, ""
+
+
+def _missing_of_python(words: list[str], shows: Shows, env: Mapping[str, str]) -> str:
+    """Return which module or file a Python command lacks."""
+    kind, _, name = python_target(words)
+    if kind == "module":
+        return _missing_module(name, env)
+    return _missing_file(name, shows) if kind else ""
 
 
 def _missing_module(name: str, env: Mapping[str, str]) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from localvertex.containers.stand_ins import StandIn
 from localvertex.errors import TaskFailed
 from localvertex.executors.context import Context
 from localvertex.jobs import JobStatus
@@ -100,8 +101,14 @@ class Attempt:
         processes.check_stopped()
         return code
 
-    def environment(self, bin_folder: Path) -> dict[str, str]:
-        """Return the user's variables, overridden by the container's, with `bin_folder` first in PATH.
+    @property
+    def stand_in(self) -> StandIn:
+        """Return what runs in place of the container's image."""
+        container = self.container
+        return self.context.containers.stand_ins.of(container.image, (*container.command, *container.args))
+
+    def environment(self) -> dict[str, str]:
+        """Return the user's variables, overridden by the container's, with the interpreter's programs first in PATH.
 
         Credentials are left out, also where the container sets them, unless the user passes them on.
         """
@@ -110,8 +117,10 @@ class Attempt:
             name: self.resolve(self.context.buckets.to_local_paths(value)) for name, value in self.container.env.items()
         }
         env = self.context.credentials.environment(env, declared=self.container.env.keys())
+        bin_folder = self.stand_in.python.path.parent
         return env | {"PATH": f"{bin_folder}{os.pathsep}{env.get('PATH', os.defpath)}"}
 
     def add_own(self, env: dict[str, str], base: Path | None = None) -> dict[str, str]:
         """Return the variables with those of this attempt alone: its temporary folder, and its own environment."""
-        return environments.add_own(env, self.temporary, base) | {"TMPDIR": str(self.temporary)}
+        env = environments.add_own(env, self.temporary, base, self.stand_in.python)
+        return self.stand_in.add_path(env) | {"TMPDIR": str(self.temporary)}

@@ -10,7 +10,6 @@ from localvertex.containers.mounts import artifact_paths, mentioned_paths
 from localvertex.containers.programs import with_bash
 from localvertex.errors import TaskFailed
 from localvertex.executors.attempt import Attempt
-from localvertex.executors.python_step import bin_folder
 from localvertex.processes import logs
 from localvertex_base.compiled.launchers import launcher_of
 from localvertex_base.compiled.spec import Container, Importer
@@ -39,7 +38,9 @@ class ContainerCommandExecutor:
         # The check before the run does not know what placeholders in the command become.
         if module := launcher_of(words, arguments):
             raise TaskFailed(f"the command would start Google's {module}, which does not run here", is_retryable=False)
-        env = attempt.add_own(attempt.environment(bin_folder()))
+        context, env = attempt.context, attempt.environment()
+        base = attempt.stand_in.environment(context.private_dir, context.processes, attempt.folder, env, attempt.log)
+        env = attempt.add_own(env, base)
         if attempt.container.replacement:
             code = attempt.run([*attempt.container.replacement, *words, *arguments], env)
         else:
@@ -69,7 +70,13 @@ def _run(attempt: Attempt, words: list[str], arguments: list[str], env: dict[str
         temporary=attempt.temporary,
         work_dir=context.work_dir,
         credentials=context.credentials.files,
-        readable=(context.run_dir, *context.given_paths, *inputs, *context.credentials.step_file.readable),
+        readable=(
+            context.run_dir,
+            *context.given_paths,
+            *inputs,
+            *context.credentials.step_file.readable,
+            *attempt.stand_in.readable,
+        ),
         gcs_root=context.buckets.root,
         known_links=leftovers.links_out(context.buckets.root),
         gpus=",".join(visible_gpus()[:accelerators]) if accelerators else "",

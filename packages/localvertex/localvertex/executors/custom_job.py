@@ -65,6 +65,7 @@ def read(payload: dict[str, Any], attempt: Attempt, location: str) -> CustomJob:
         warn=attempt.context.warnings.add,
         command_prefixes=attempt.context.command_prefixes,
         has_images=bool(attempt.context.containers.options.engine),
+        stand_ins=attempt.context.containers.stand_ins,
     )
 
 

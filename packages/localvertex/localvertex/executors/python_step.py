@@ -9,9 +9,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import ClassVar
 
+from localvertex.containers.stand_ins import StandIn, advice, is_plain
 from localvertex.errors import TaskFailed
 from localvertex.executors.attempt import Attempt
 from localvertex.processes import environments, logs, old_kfp, pins
+from localvertex.processes.interpreters import OWN
 from localvertex.store import executor_files
 from localvertex_base.compiled.spec import Container, Importer
 
@@ -28,6 +30,9 @@ _INSTALLS = re.compile(r"python3? -m pip install|pip3? install")
 _OWN_ENVIRONMENT = re.compile(r"^tmp=.*\npython3 -m venv .*\n\. .*/bin/activate\"?\n", re.MULTILINE)
 """Added by `@dsl.component(use_venv=True)` (kfp 2.17, component_factory.py); here each step has its own environment."""
 
+_OF_KFP = ("-", "kfp", "typing-extensions")
+"""Beginnings of the words with which kfp installs itself."""
+
 _LATEST_METHOD = "set_path"
 """The method that the artifacts of kfp got last."""
 
@@ -35,6 +40,12 @@ _WARNING = (
     f"steps run in this Python ({sys.version_info.major}.{sys.version_info.minor}), not in their container images; "
     "CPU, memory and accelerator settings of steps have no effect here"
 )
+_OTHER_WARNING = (
+    "some steps run in Python {python.version} ({python.path}), not in their container images; "
+    "CPU, memory and accelerator settings of steps have no effect here"
+)
+
+_MISSING = re.compile(r"ModuleNotFoundError: No module named '(\w+)")
 
 
 class PythonStepExecutor:
@@ -53,7 +64,7 @@ class PythonStepExecutor:
         reasons = []
         if isinstance(executor, Container) and executor.has_lifecycle:
             reasons.append(f"{executor.path}.lifecycle: life-cycle hooks do not run locally")
-        if not (bin_folder() / "python3").exists():
+        if not (OWN.path.parent / "python3").exists():
             reasons.append(f"{executor.path}: steps call python3, which does not exist next to {sys.executable}")
         if isinstance(executor, Container) and (missing := _missing_names(executor.command)):
             reasons.append(
@@ -64,16 +75,20 @@ class PythonStepExecutor:
 
     def execute(self, attempt: Attempt) -> None:
         """Run the command in the task's folder."""
-        attempt.context.warnings.add(_WARNING)
+        python, warn = attempt.stand_in.python, attempt.context.warnings.add
+        warn(_WARNING if python is OWN else _OTHER_WARNING.format(python=python))
         command = [*attempt.container.command, *attempt.arguments()]
         if any(_MODULE_1_8 in part for part in command):
             executor_files.add_typed_values(attempt.executor_input)
         base, command = _own_environment(command, attempt)
         resolved = attempt.context.buckets.mount([attempt.resolve(part) for part in command])
-        code = attempt.run(resolved, attempt.add_own(attempt.environment(bin_folder()), base))
+        code = attempt.run(resolved, attempt.add_own(attempt.environment(), base))
         attempt.report_exit(code)
         if code != 0:
-            raise TaskFailed(logs.failure_text(code, attempt.log), exit_code=code)
+            reason, missing = logs.failure_text(code, attempt.log), _MISSING.search(logs.last_exception(attempt.log))
+            image = attempt.container.image
+            reason += f"; {advice(image, missing[1])}" if missing and not is_plain(image) else ""
+            raise TaskFailed(reason, exit_code=code)
 
 
 def _own_environment(command: list[str], attempt: Attempt) -> tuple[Path | None, list[str]]:
@@ -82,6 +97,7 @@ def _own_environment(command: list[str], attempt: Attempt) -> tuple[Path | None,
     kfp writes `sh -c '<pip install ...> && "$0" "$@"' <the step's own command>`. The first part runs once, when the
     environment is built. A command of another form runs as a whole in its own environment.
     """
+    command = _with_packages(command, attempt.stand_in)
     if not any(_INSTALLS.search(part) for part in command[:3]):
         return None, command
     script = pins.replaced(_OWN_ENVIRONMENT.sub("", command[2]), attempt.context.pins)
@@ -95,10 +111,20 @@ def _own_environment(command: list[str], attempt: Attempt) -> tuple[Path | None,
         private_dir=attempt.context.private_dir,
         processes=attempt.context.processes,
         cwd=attempt.folder,
-        env=attempt.environment(bin_folder()),
+        env=attempt.environment(),
         log=attempt.log,
+        python=attempt.stand_in.python,
     )
     return environment, command[3:] if can_split else command
+
+
+def _with_packages(command: Sequence[str], stand_in: StandIn) -> list[str]:
+    """Return a command that first installs the packages that the user names for its image."""
+    if not (script := stand_in.install_script):
+        return [*command]
+    if _can_split(command):
+        return [*command[:2], f"{script} || exit 1\n{command[2]}", *command[3:]]
+    return ["sh", "-c", f'{script} && "$0" "$@"', *command]
 
 
 def _can_split(command: Sequence[str]) -> bool:
@@ -111,13 +137,20 @@ def _identity(script: str, command: Sequence[str]) -> list[str]:
     return [script] if any(MODULE in part for part in command) else [script, "old kfp"]
 
 
-def missing_install_script(container: Container, private_dir: Path) -> str:
+def missing_install_script(container: Container, private_dir: Path, stand_in: StandIn) -> str:
     """Return the script that installs a step's packages, if that has to be done; otherwise an empty text."""
-    command = container.command
+    command = _with_packages(container.command, stand_in)
     if not any(_INSTALLS.search(part) for part in command[:3]) or not _can_split(command):
         return ""
     script = _OWN_ENVIRONMENT.sub("", command[2])
-    return "" if environments.is_complete(_identity(script, command), private_dir) else script
+    return "" if environments.is_complete(_identity(script, command), private_dir, stand_in.python) else script
+
+
+def installs_packages(command: Sequence[str]) -> bool:
+    """Return whether a step installs more than kfp itself, or in a way that cannot be read."""
+    script = next((part for part in command[:3] if _INSTALLS.search(part)), "")
+    words = re.findall(r"'([^']*)'", script)
+    return bool(script) and not (words and all(each.startswith(_OF_KFP) for each in words))
 
 
 def _missing_names(command: Sequence[str]) -> list[str]:
@@ -151,8 +184,3 @@ def _names_of_kfp(source: str) -> set[str]:
         ):
             used.add(f"dsl.{each.attr}")
     return used
-
-
-def bin_folder() -> Path:
-    """Return the folder of this interpreter, unresolved: the python of a virtual environment is a link."""
-    return Path(sys.executable).parent

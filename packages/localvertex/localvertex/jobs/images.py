@@ -61,11 +61,19 @@ def problem_of_spec(spec: Any, choice: Choice) -> str:
 def _read(spec: Any, choice: Choice) -> tuple[tuple[str, ...], dict[str, str]]:
     """Return command and variables of a WorkerPoolSpec as far as they can be read; the run checks it."""
     container = spec.get("container_spec") if isinstance(spec, dict) else None
-    if not isinstance(container, dict) or container.get("image_uri") in choice.local_images:
+    image = container.get("image_uri") if isinstance(container, dict) else None
+    if not isinstance(container, dict) or image in choice.local_images:
         return (), {}
     command, arguments, env = (container.get(name) or [] for name in ("command", "args", "env"))
     if not (command and isinstance(command, list) and isinstance(arguments, list) and isinstance(env, list)):
         return (), {}
     words = (*command, *arguments)
     names = {str(each.get("name")): "" for each in env if isinstance(each, dict)}
-    return (words, names) if all(isinstance(word, str) for word in words) else ((), {})
+    if not all(isinstance(word, str) for word in words):
+        return (), {}
+    stand_in = choice.stand_ins.of(str(image), words)
+    try:
+        # `missing_command` reports what is not here.
+        return ((), {}) if stand_in.words(command, arguments) else (words, stand_in.add_path(names))
+    except UserError:
+        return (), {}

@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from accelerators import Finding, check_custom_job, custom_job_fields
+from localvertex.containers.stand_ins import StandIn, StandIns
 from localvertex.errors import TaskFailed
 from localvertex.values.arguments import CommandPrefixes
 from localvertex_base.compiled.launchers import launcher_of
 from localvertex_base.lines import WriteLine
+from localvertex_base.userinput.errors import UserError
 
 ROLES = ("chief", "worker", "ps", "evaluator")
 """TensorFlow's names for the tasks of pools 0, 1, 2 and 3."""
@@ -46,6 +48,8 @@ class Pool:
     package_uris: tuple[str, ...] = ()
     has_local_command: bool = False
     """Whether the user has given a command in place of its image."""
+    stand_in: StandIn = field(default_factory=StandIn)
+    """What runs in place of its image."""
 
     @property
     def command(self) -> tuple[str, ...]:
@@ -134,7 +138,9 @@ class CustomJob:
         return tuple(Replica(pool=pool, index=index) for pool in self.pools for index in range(pool.num_replicas))
 
     @classmethod
-    def of(cls, message: dict[str, Any], command_prefixes: CommandPrefixes, *, has_images: bool) -> "CustomJob":
+    def of(
+        cls, message: dict[str, Any], command_prefixes: CommandPrefixes, *, has_images: bool, stand_ins: StandIns
+    ) -> "CustomJob":
         """Build it from a CustomJob message whose fields have been read and checked.
 
         Raises:
@@ -146,7 +152,11 @@ class CustomJob:
             text = "a text of the job contains a NUL character, which no program can receive; remove it"
             raise TaskFailed(text, is_retryable=False)
         given = enumerate(spec.get("worker_pool_specs", []))
-        pools = tuple(_pool_of(number, pool, command_prefixes, has_images=has_images) for number, pool in given if pool)
+        pools = tuple(
+            _pool_of(number, pool, command_prefixes, has_images=has_images, stand_ins=stand_ins)
+            for number, pool in given
+            if pool
+        )
         return cls(
             display_name=message.get("display_name", ""),
             pools=pools,
@@ -163,6 +173,7 @@ def read_job(
     warn: WriteLine,
     command_prefixes: CommandPrefixes | None = None,
     has_images: bool = False,
+    stand_ins: StandIns | None = None,
 ) -> CustomJob:
     """Check a CustomJob message and build the job.
 
@@ -172,6 +183,7 @@ def read_job(
         warn: Called with each difference from the service, and with each remark of the machine check.
         command_prefixes: Command prefix to use instead of a container image, by image URI.
         has_images: Whether a container engine runs the images, so that a command may be missing.
+        stand_ins: What the user has named in place of images.
 
     Raises:
         TaskFailed: The service would refuse the message; the error names every reason.
@@ -183,7 +195,9 @@ def read_job(
     for finding in findings:
         if finding.rule not in _QUIET_RULES:
             warn(_sentence(finding))
-    return CustomJob.of(custom_job_fields(message), command_prefixes or {}, has_images=has_images)
+    return CustomJob.of(
+        custom_job_fields(message), command_prefixes or {}, has_images=has_images, stand_ins=stand_ins or StandIns()
+    )
 
 
 def _sentence(finding: Finding) -> str:
@@ -191,10 +205,19 @@ def _sentence(finding: Finding) -> str:
     return f"{finding.path}: {finding.message}{finding.nearest}"
 
 
-def missing_command(pool: dict[str, Any], command_prefixes: CommandPrefixes, *, has_images: bool) -> str:
+def missing_command(
+    pool: dict[str, Any], command_prefixes: CommandPrefixes, *, has_images: bool, stand_ins: StandIns
+) -> str:
     """Return why a WorkerPoolSpec with a container has nothing to run here; empty when it has something."""
     container = pool.get("container_spec") or {}
     image = container.get("image_uri", "")
+    command, arguments = container.get("command") or (), container.get("args") or ()
+    if (stand_in := stand_ins.of(image, command)).image and image not in command_prefixes:
+        try:
+            stand_in.words([*map(str, command)], [*map(str, arguments)])
+        except UserError as error:
+            return str(error)
+        return ""
     if container.get("command") or command_prefixes.get(image) or _REDUCTION_SERVER in image or has_images:
         return ""
     return (
@@ -203,7 +226,14 @@ def missing_command(pool: dict[str, Any], command_prefixes: CommandPrefixes, *, 
     )
 
 
-def _pool_of(number: int, fields: dict[str, Any], command_prefixes: CommandPrefixes, *, has_images: bool) -> Pool:
+def _pool_of(
+    number: int,
+    fields: dict[str, Any],
+    command_prefixes: CommandPrefixes,
+    *,
+    has_images: bool,
+    stand_ins: StandIns,
+) -> Pool:
     """Build a pool from the fields of a WorkerPoolSpec."""
     package = fields.get("python_package_spec", {})
     container = fields.get("container_spec") or package
@@ -211,24 +241,29 @@ def _pool_of(number: int, fields: dict[str, Any], command_prefixes: CommandPrefi
     image = container.get("image_uri", "") or package.get("executor_image_uri", "")
     prefix = () if package else command_prefixes.get(image, ())
     entry_point = (*prefix, *entry_point)
-    if not package and (problem := missing_command(fields, command_prefixes, has_images=has_images)):
+    if not package and (
+        problem := missing_command(fields, command_prefixes, has_images=has_images, stand_ins=stand_ins)
+    ):
         raise TaskFailed(f"worker_pool_specs[{number}].container_spec: {problem}", is_retryable=False)
     if module := launcher_of(entry_point, container.get("args", ())):
         raise TaskFailed(
             f"worker_pool_specs[{number}]: the command starts Google's {module}, which does not run here; remove it",
             is_retryable=False,
         )
+    stand_in, arguments = stand_ins.of(image, entry_point), tuple(container.get("args", ()))
+    direct = () if package or prefix else stand_in.words(entry_point, arguments)
     return Pool(
         number=number,
         num_replicas=int(fields.get("replica_count", 1)),
         image_uri=image,
-        entry_point=entry_point,
-        arguments=tuple(container.get("args", ())),
+        entry_point=direct or entry_point,
+        arguments=() if direct else arguments,
         env=_variables(number, container.get("env", ())),
         num_gpus=int(fields.get("machine_spec", {}).get("accelerator_count", 0)),
         is_python_package=bool(package),
         package_uris=tuple(package.get("package_uris", ())),
-        has_local_command=bool(prefix),
+        has_local_command=bool(prefix or direct),
+        stand_in=stand_in,
     )
 
 

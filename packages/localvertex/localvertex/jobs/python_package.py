@@ -16,7 +16,7 @@ python3 -m pip install --disable-pip-version-check --no-build-isolation "$@"
 """
 """Installs the packages themselves, even where one of the same name is installed here, then missing dependencies."""
 
-_LOG = "packages.log"
+LOG = "packages.log"
 
 
 def environment_of(pool: Pool, workspace: Workspace, processes: Processes, env: dict[str, str]) -> Path:
@@ -26,16 +26,19 @@ def environment_of(pool: Pool, workspace: Workspace, processes: Processes, env: 
         TaskFailed: A package is not on this machine, or its installation failed.
         Cancelled: The run is being stopped.
     """
+    stand_in = pool.stand_in
+    script = f"{stand_in.install_script} || exit 1\n{_INSTALL}" if stand_in.packages else _INSTALL
     files = [_package_file(uri, workspace) for uri in pool.package_uris]
-    identity = [_INSTALL, *(f"{file.name} {hashlib.sha256(file.read_bytes()).hexdigest()}" for file in files)]
+    identity = [script, *(f"{file.name} {hashlib.sha256(file.read_bytes()).hexdigest()}" for file in files)]
     return environments.build(
         identity,
-        ["sh", "-c", _INSTALL, "sh", *map(str, files)] if files else [],
+        ["sh", "-c", script, "sh", *map(str, files)] if files else [],
         private_dir=workspace.private_dir,
         processes=processes,
         cwd=workspace.folder,
         env=env,
-        log=workspace.folder / _LOG,
+        log=workspace.folder / LOG,
+        python=stand_in.python,
     )
 
 

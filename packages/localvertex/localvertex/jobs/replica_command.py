@@ -15,7 +15,7 @@ from localvertex.errors import TaskFailed
 from localvertex.jobs import images
 from localvertex.jobs.environment import metadata_environment
 from localvertex.jobs.job import CustomJob, Replica
-from localvertex.jobs.python_package import environment_of
+from localvertex.jobs.python_package import LOG, environment_of
 from localvertex.jobs.status import Workspace
 from localvertex.processes.environments import add_own
 from localvertex.processes.processes import Processes
@@ -57,12 +57,19 @@ class ReplicaCommands:
             TaskFailed: Its packages cannot be installed, or its outputs are at a place that it may not write.
             Cancelled: The run is being stopped.
         """
-        buckets = Buckets(root=self._workspace.buckets)
-        pool, env, package = replica.pool, own_environment() | service | buckets.variables, None
+        buckets, workspace = Buckets(root=self._workspace.buckets), self._workspace
+        pool, env = replica.pool, own_environment() | service | buckets.variables
+        plain = self._credentials.environment(env)
+        package: Path | None
         if pool.is_python_package:
-            package = environment_of(pool, self._workspace, self._processes, self._credentials.environment(env))
+            package = environment_of(pool, workspace, self._processes, plain)
+        else:
+            package = pool.stand_in.environment(
+                workspace.private_dir, self._processes, workspace.folder, plain, workspace.folder / LOG
+            )
         own = Path(self._holders.enter_context(temporary_folder()))
-        env = self._credentials.environment(add_own(env | pool.env, own, package), declared=pool.env)
+        env = pool.stand_in.add_path(add_own(env | pool.env, own, package, pool.stand_in.python))
+        env = self._credentials.environment(env, declared=pool.env)
         metadata = {} if self._credentials.is_users else metadata_environment(metadata_address)
         if pool.number not in self._foreign:
             program, *arguments = pool.command
@@ -119,6 +126,7 @@ class ReplicaCommands:
                 *self._workspace.readable,
                 *mentioned_paths(pool.command, work_dir=work_dir),
                 *self._credentials.step_file.readable,
+                *pool.stand_in.readable,
             ),
             writable=tuple(writable),
             gcs_root=gcs_root,

@@ -12,7 +12,7 @@ import json
 import os
 import shutil
 import site
-import sys
+import subprocess
 import time
 import venv
 from pathlib import Path
@@ -20,12 +20,16 @@ from typing import IO
 
 from localvertex.errors import TaskFailed
 from localvertex.processes import logs
+from localvertex.processes.interpreters import OWN, Interpreter
 from localvertex.processes.processes import Processes
 from localvertex_base.userinput.step_endpoint import MARKER
 
 _COMPLETE = "complete.json"
 
 _LOCK_POLL_SECONDS = 0.1
+
+_MAX_REASON = 300
+"""Characters of the error of `venv` in a message."""
 
 _REDIRECTIONS = ("PIP_TARGET", "PIP_PREFIX", "PIP_ROOT")
 """Variables that would send what pip installs to another place, as the user's own."""
@@ -58,23 +62,25 @@ def build(
     cwd: Path,
     env: dict[str, str],
     log: Path,
+    python: Interpreter = OWN,
 ) -> Path:
     """Return the complete environment of this identity; build it if it does not exist.
 
     Args:
-        identity: Key of the content, besides this Python.
+        identity: Key of the content, besides the interpreter.
         install: The command that installs it, with `python3` as the environment's. Empty when there is nothing to do.
         private_dir: The folder of the environments.
         processes: Runs the command.
         cwd: The working directory of the command.
         env: The variables of the command.
         log: The file for the output of pip.
+        python: The interpreter of the environment.
 
     Raises:
         TaskFailed: The installation failed.
         Cancelled: The run is being stopped.
     """
-    folder = _folder_of(identity, private_dir)
+    folder = _folder_of(identity, private_dir, python)
     folder.parent.mkdir(parents=True, exist_ok=True)
     # One builder at a time; the lock is released with its process, however that ends.
     with folder.with_suffix(".lock").open("w") as lock:
@@ -82,29 +88,28 @@ def build(
         if (folder / _COMPLETE).is_file():
             return folder
         shutil.rmtree(folder, ignore_errors=True)
-        create(folder)
+        create(folder, python=python, with_pip=bool(install) and not python.has("pip"))
         code = 0
         if install:
-            code = processes.run(install, cwd=cwd, env=_activated(env, folder), log=log)
+            # Byte code of all modules is most of what an installation costs; the first import writes what it needs.
+            lazy = {} if "PYTHONDONTWRITEBYTECODE" in env else {"PIP_COMPILE": "0"}
+            code = processes.run(install, cwd=cwd, env=_activated(env, folder) | lazy, log=log)
         if code != 0:
             shutil.rmtree(folder, ignore_errors=True)
-            raise TaskFailed(f"installing the packages failed with {logs.failure_text(code, log)}", exit_code=code)
-        (folder / _COMPLETE).write_text(json.dumps({"identity": identity, "python": _version()}, indent=1))
+            reason = logs.conflict(log) or logs.failure_text(code, log)
+            raise TaskFailed(f"installing the packages failed with {reason}", exit_code=code)
+        (folder / _COMPLETE).write_text(json.dumps({"identity": identity, "python": python.version}, indent=1))
     return folder
 
 
-def is_complete(identity: list[str], private_dir: Path) -> bool:
+def is_complete(identity: list[str], private_dir: Path, python: Interpreter = OWN) -> bool:
     """Return whether an environment exists, so that nothing has to be installed."""
-    return (_folder_of(identity, private_dir) / _COMPLETE).is_file()
+    return (_folder_of(identity, private_dir, python) / _COMPLETE).is_file()
 
 
-def _folder_of(identity: list[str], private_dir: Path) -> Path:
-    known_by = hashlib.sha256(json.dumps([*identity, _version(), sys.prefix]).encode()).hexdigest()[:16]
+def _folder_of(identity: list[str], private_dir: Path, python: Interpreter) -> Path:
+    known_by = hashlib.sha256(json.dumps([*identity, python.version, python.prefix]).encode()).hexdigest()[:16]
     return private_dir / "environments" / known_by
-
-
-def _version() -> str:
-    return f"{sys.version_info.major}.{sys.version_info.minor}.{sys.version_info.micro}"
 
 
 def _activated(env: dict[str, str], folder: Path) -> dict[str, str]:
@@ -115,20 +120,26 @@ def _activated(env: dict[str, str], folder: Path) -> dict[str, str]:
     return env | pip | {"PATH": path, "VIRTUAL_ENV": str(folder)}
 
 
-def add_own(env: dict[str, str], temporary: Path, base: Path | None = None) -> dict[str, str]:
+def add_own(
+    env: dict[str, str], temporary: Path, base: Path | None = None, python: Interpreter = OWN
+) -> dict[str, str]:
     """Make an environment for one attempt, and return its variables, with this environment first.
 
     Args:
         env: The variables of the attempt.
         temporary: Its temporary folder, with which the environment ends.
-        base: The environment that `build` made for it; None: the user's.
+        base: The environment that `build` made for it; None: the interpreter's.
+        python: The interpreter of the environment.
+
+    Raises:
+        TaskFailed: The interpreter cannot make an environment.
     """
     folder, programs = temporary / "environment", temporary / "pip"
-    create(folder, base)
+    create(folder, base, python=python)
     programs.mkdir()
     (programs / "pip").write_text(_PIP)
     (programs / "pip").chmod(0o755)
-    for name in ("pip3", f"pip3.{sys.version_info.minor}"):
+    for name in ("pip3", f"pip{python.minor}"):
         (programs / name).symlink_to("pip")
     env = _activated(_activated(env, base) if base else env, folder)
     # Programs of the user's environment, and environments that the step makes, find its packages, too.
@@ -148,18 +159,30 @@ def _wait_for(lock: IO[str], processes: Processes) -> None:
 
 
 def _packages(folder: Path) -> Path:
-    return folder / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}" / "site-packages"
+    return next(folder.glob("lib/python*/site-packages"))
 
 
-def create(folder: Path, base: Path | None = None) -> None:
-    """Create a virtual environment that also sees the packages of another one, by default of this interpreter.
+def create(folder: Path, base: Path | None = None, *, python: Interpreter = OWN, with_pip: bool = False) -> None:
+    """Create a virtual environment that also sees the packages of another one, by default of the interpreter.
 
-    pip is among those packages and installs into the environment it is run from, so it is not installed again.
+    pip is mostly among those packages and installs into the environment it is run from, so it is not installed again.
+
+    Raises:
+        TaskFailed: Another interpreter cannot do that.
     """
-    venv.create(folder, with_pip=False, symlinks=True)
+    if python is OWN:
+        venv.create(folder, with_pip=with_pip, symlinks=True)
+        users = [*site.getsitepackages(), *([site.getusersitepackages()] if site.ENABLE_USER_SITE else [])]
+    else:
+        options = ["--symlinks"] if with_pip else ["--symlinks", "--without-pip"]
+        words = [str(python.path), "-I", "-m", "venv", *options, str(folder)]
+        done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+        if done.returncode:
+            reason = " ".join((done.stderr or done.stdout).split())[:_MAX_REASON]
+            raise TaskFailed(f"{python.path} -m venv failed: {reason}", is_retryable=False)
+        users = python.packages
     # `pip config set` writes to the file of the environment if there is one, else to the user's.
     (folder / "pip.conf").touch()
-    users = [*site.getsitepackages(), *([site.getusersitepackages()] if site.ENABLE_USER_SITE else [])]
     parents = [str(_packages(base))] if base else users
     lines = [f"import site; site.addsitedir({path!r})" for path in parents]
     (_packages(folder) / "localvertex-parent.pth").write_text("\n".join(lines) + "\n")

@@ -50,6 +50,10 @@ _ERROR = re.compile(
 """Errors of programs as one line: of this project and of most others, of Python, C++ and a shell."""
 
 
+_CONFLICT = re.compile(r"ERROR: (Cannot install .*?)(?=\n *\n(?!The conflict)|\nTo fix|\nERROR:|\Z)", re.DOTALL)
+"""What pip writes of versions that exclude each other, and which package demands which."""
+
+
 def tail(log: Path, num_lines: int) -> list[str]:
     """Return the last lines of a log, read from its end, without the dump of the step's input.
 
@@ -119,6 +123,20 @@ def failure_text(code: int, log: Path) -> str:
     if number is not None:
         return f"{text}; last exception in its log: {shortened(lines[number])}"
     return f"{text}; last line of its log: {shortened(lines[-1])}"
+
+
+def last_exception(log: Path) -> str:
+    """Return the line that names the last exception in a log; empty when there is none."""
+    lines = _own_lines(log)
+    number = _last_exception(lines)
+    return "" if number is None else lines[number]
+
+
+def conflict(log: Path) -> str:
+    """Return pip's own sentence on packages that exclude each other; empty when its log has none."""
+    text = "\n".join(tail(log, 400))
+    found = _CONFLICT.search(text)
+    return f"a conflict: {shortened(' '.join(found[1].split()))}" if found else ""
 
 
 def shortened(line: str) -> str:

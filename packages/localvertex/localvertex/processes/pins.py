@@ -1,7 +1,8 @@
-"""Versions that a step pins and that pip cannot install on this Python, found before the run starts.
+"""Versions that a step pins and that pip cannot install on its Python, found before the run starts.
 
 pip is called only for scripts without an environment and pins that are not installed. The call comes from the
-step's own script as a dry run, so that its index options apply.
+step's own script as a dry run, so that its index options apply. It is this Python's pip for other Pythons, too: a
+check runs nothing of theirs.
 """
 
 import importlib.metadata
@@ -9,7 +10,10 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+
+from localvertex.processes import interpreters
+from localvertex.processes.interpreters import OWN, Interpreter
 
 _PIN = re.compile(r"(?<![\w.=-])([A-Za-z0-9][\w.-]*)(?:\[[\w,.-]*\])?==([0-9][\w.!+]*)(?![\w.*])")
 _NOT_FOUND = re.compile(r"satisfies the requirement (\S+?)(?:\[\S*\])?==(\S+) \(from versions: ([^)]*)\)")
@@ -46,15 +50,25 @@ def replaced(script: str, pins: Mapping[str, str]) -> str:
     return script
 
 
-def unsatisfied(script: str) -> list[str]:
-    """Return the pins of a script that the user's environment does not have."""
-    return [match[0] for match in _PIN.finditer(script) if _installed(match[1]) != match[2]]
+def used_by(script: str, pins: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Return the pins of a script that are replaced, each with what is used."""
+    return [pin for pin in pins.items() if replaced(script, dict([pin])) != script]
 
 
-def resolve(script: str) -> tuple[dict[str, str], str]:
+def unsatisfied(script: str, python: Interpreter = OWN) -> list[str]:
+    """Return the pins of a script that the environment of its interpreter does not have."""
+    return [match[0] for match in _PIN.finditer(script) if _installed(match[1], python) != match[2]]
+
+
+def resolve(script: str, *, relaxed: Collection[str] = (), python: Interpreter = OWN) -> tuple[dict[str, str], str]:
     """Return replacements for pins that cannot be installed, or why one has none.
 
     If nothing is known about a pin, for example without a connection, the run decides.
+
+    Args:
+        script: The install script.
+        relaxed: Normalised names of packages of which the next newer release will do, else the newest older one.
+        python: The interpreter of the step.
 
     Returns:
         The versions to use instead, and the reason to refuse the step, or an empty text.
@@ -62,22 +76,35 @@ def resolve(script: str) -> tuple[dict[str, str], str]:
     pins = dict.fromkeys(_EARLIER_KFP_1_8.findall(script), _KFP_1_8)
     while True:
         script = replaced(script, pins)
-        found = _NOT_FOUND.search(_errors_of(script))
+        found = _NOT_FOUND.search(_errors_of(script, python))
         if found is None:
             return pins, ""
         pin, versions = f"{found[1]}=={found[2]}", [each.strip() for each in found[3].split(",")]
         if versions in ([""], ["none"]):
             return pins, ""
-        nearest = _nearest(found[2], versions)
+        nearest, other = _nearest(found[2], versions), _next(found[2], versions)
+        if not nearest and found[1].casefold().replace("_", "-") in relaxed:
+            nearest = other
         if not nearest or pin not in script or pin in pins.values():
-            return pins, f"{pin} and other releases of its minor version cannot be installed on Python {_python()}"
+            reason = f"{pin} and other releases of its minor version cannot be installed on Python {python.minor}"
+            return pins, reason + _ways_on(found[1], other, script, python)
         pins[pin] = f"{found[1]}=={nearest}"
+
+
+def _ways_on(name: str, other: str, script: str, python: Interpreter) -> str:
+    """Return what the user can add to localvertex.toml for a pin without a release of its minor version."""
+    ways = [f'relax = ["{name}"] to use {name}=={other}'] if other else []
+    if python is OWN:
+        having = (each for each in interpreters.others() if not _NOT_FOUND.search(_errors_of(script, each)))
+        if found := next(having, None):
+            ways.append(f'python = "{found.path}" to use Python {found.minor}, which has it')
+    return f"; add to localvertex.toml under [packages]: {', or '.join(ways)}" if ways else ""
 
 
 def announcement(pins: Mapping[str, str]) -> str:
     """Return which versions are used instead; empty when all are as pinned."""
     texts = [
-        f"{wanted} cannot be installed on Python {_python()}; using {used} instead"
+        f"{wanted} cannot be installed on the Python of its step; using {used} instead"
         for wanted, used in pins.items()
         if used != _KFP_1_8
     ]
@@ -85,16 +112,16 @@ def announcement(pins: Mapping[str, str]) -> str:
     return "; ".join(texts)
 
 
-def _errors_of(script: str) -> str:
+def _errors_of(script: str, python: Interpreter) -> str:
     """Return the errors of a dry run of the script's pip calls; empty if all would succeed.
 
     Nothing else of the script runs: it may change the user's environment, for example install pip itself.
     """
-    errors = ""
+    errors, target = "", ["--python-version", python.minor, "--only-binary", ":all:"] if python is not OWN else []
     for match in _CALL.finditer(script):
         try:
             # -P: nothing is imported from the current folder.
-            words = [sys.executable, "-P", "-m", "pip", *shlex.split(match[1]), *_DRY]
+            words = [sys.executable, "-P", "-m", "pip", *shlex.split(match[1]), *_DRY, *target]
             done = subprocess.run(
                 words,
                 stdin=subprocess.DEVNULL,
@@ -117,6 +144,12 @@ def _nearest(wanted: str, versions: Iterable[str]) -> str:
     return min(same, key=lambda each: (abs(_micro(each) - _micro(wanted)), -_micro(each)), default="")
 
 
+def _next(wanted: str, versions: Iterable[str]) -> str:
+    """Return the next newer release, else the newest older one; empty without any."""
+    known = sorted((each for each in versions if _RELEASE.fullmatch(each)), key=_numbers)
+    return next((each for each in known if _numbers(each) > _numbers(wanted)), known[-1] if known else "")
+
+
 def _numbers(version: str) -> list[int]:
     match = _RELEASE.match(version)
     return [int(part) for part in match[0].split(".")] if match else []
@@ -126,12 +159,6 @@ def _micro(version: str) -> int:
     return (*_numbers(version), 0, 0, 0)[2]
 
 
-def _installed(name: str) -> str:
-    try:
-        return importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        return ""
-
-
-def _python() -> str:
-    return f"{sys.version_info.major}.{sys.version_info.minor}"
+def _installed(name: str, python: Interpreter) -> str:
+    found = importlib.metadata.distributions(name=name, path=[*python.search_path])
+    return next((each.version for each in found), "")

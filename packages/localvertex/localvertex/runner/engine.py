@@ -18,7 +18,7 @@ from typing import Any
 from localvertex.errors import Refused
 from localvertex.processes.sinks import MASK
 from localvertex.runner import input_artifacts
-from localvertex.runner.checks import addresses, container_images, given_outputs, jobs
+from localvertex.runner.checks import addresses, base_images, container_images, given_outputs, jobs
 from localvertex.runner.checks.proposal import proposed
 from localvertex.runner.checks.refusals import refusals
 from localvertex.runner.display import Display
@@ -68,8 +68,12 @@ def open_file(path: Path, options: Options | None = None, *, is_resumed: bool = 
         file = replace(file, pipeline=container_images.apply(file.pipeline, options.command_prefixes))
     allows_unknown = options.has_other_images or is_resumed
     pipeline = given_outputs.apply(file.pipeline, options.configuration, allows_unknown=allows_unknown)
+    choice = options.container_choice
+    if not allows_unknown:
+        container_images.check_stand_ins(pipeline, choice)
+    pipeline, reasons = container_images.apply_stand_ins(pipeline, choice)
     file = replace(file, pipeline=pipeline)
-    reasons = refusals(file.pipeline, options.container_choice)
+    reasons += refusals(file.pipeline, choice) + base_images.refusals(file.pipeline, file.pipeline.reachable, choice)
     if reasons:
         # The values of the file are known already: one proposal is better than two.
         reasons += _address_refusals(file, file_values(file), options)
@@ -186,6 +190,7 @@ def _check_values(
         region=region,
         command_prefixes=options.command_prefixes,
         has_images=bool(options.container_choice.options.engine),
+        stand_ins=options.container_choice.stand_ins,
     )
     if reasons:
         raise Refused(reasons, proposed(file.pipeline, reasons))

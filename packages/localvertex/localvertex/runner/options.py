@@ -12,6 +12,7 @@ from uuid import uuid4
 from localvertex.containers.choice import Choice
 from localvertex.containers.mounts import contains_private
 from localvertex.containers.options import ContainerOptions
+from localvertex.containers.stand_ins import StandIns
 from localvertex.executors.api_access import ApiAccess
 from localvertex.jobs import Fault
 from localvertex.store import record as run_record
@@ -66,8 +67,13 @@ class Options:
 
     @cached_property
     def container_choice(self) -> Choice:
-        """Return how container commands run."""
-        return Choice(self.containers, local_images=self.command_prefixes.keys())
+        """Return how container commands run.
+
+        Raises:
+            UserError: A folder or an interpreter of the configuration is not one.
+        """
+        stand_ins = StandIns(self.configuration)
+        return Choice(self.containers, local_images=self.command_prefixes.keys(), stand_ins=stand_ins)
 
     def __post_init__(self) -> None:
         """Refuse values out of range."""

@@ -12,7 +12,7 @@ from localvertex.credentials import step_file
 from localvertex.credentials.isolation import NoCredentials, UserCredentials
 from localvertex.executors.context import Context, Warnings
 from localvertex.jobs import FaultLedger
-from localvertex.processes.pins import announcement
+from localvertex.processes import pins
 from localvertex.processes.processes import Processes
 from localvertex.runner import repeated_options
 from localvertex.runner.checks import addresses, container_commands, given_outputs, pinned_versions
@@ -28,7 +28,7 @@ from localvertex.store.steps import cache as step_cache, failure
 from localvertex.store.steps.finished import FinishedSteps
 from localvertex.store.task import Task, Values
 from localvertex_base.compiled.load import PipelineFile
-from localvertex_base.compiled.spec import Pipeline
+from localvertex_base.compiled.spec import Container, Pipeline
 from localvertex_base.userinput import temporary
 
 WritePage = Callable[[Path, dict[str, Any], Pipeline, Callable[[Any], Any]], object]
@@ -59,8 +59,14 @@ class PipelineRun:
         """The complete record, if it could not be written at the end."""
         self.run_id, self.work_dir = job["pipeline_job_name"], Path(job["pipeline_root"])
         private_dir = self.work_dir / record.PRIVATE
-        self._pins = pinned_versions.replacements(file.pipeline, file.pipeline.reachable, private_dir)
-        self._notes += filter(None, [announcement(self._pins)])
+        self._pins = pinned_versions.replacements(
+            file.pipeline,
+            file.pipeline.reachable,
+            private_dir,
+            options.container_choice.stand_ins,
+            options.configuration.relaxed,
+        )
+        self._notes += filter(None, [pins.announcement(self._pins)])
         if given := given_outputs.given_paths(file.pipeline):
             self._notes.append(f"given in {options.configuration.file}, not run: {', '.join(given)}")
         if self._buckets.root is not None and output_directory:
@@ -233,6 +239,7 @@ class PipelineRun:
             "resume_times": self._resume_times,
             "resume_options": self._resume_options,
             "configuration": self._configuration,
+            "replaced_packages": self._replaced_packages() if self._pins else [],
             "parameters": self._inputs.parameters,
             "input_artifacts": self._inputs.artifacts,
             "stopped_by_signal": self._signals[0] if self._signals else None,
@@ -241,6 +248,16 @@ class PipelineRun:
             **failure.of_run(self._root),
             **record.of_root(self._root),
         }
+
+    def _replaced_packages(self) -> list[dict[str, str]]:
+        """Return the pins of steps that were not installed: the step's path, the pin, and what was used instead."""
+        executors = self._file.pipeline.executors
+        return [
+            {"step": task.label, "wanted": wanted, "used": used}
+            for task in self._root.walk()
+            if task.is_step and isinstance(container := executors.get(task.component.executor), Container)
+            for wanted, used in pins.used_by(" ".join(container.command), self._pins)
+        ]
 
     @contextmanager
     def _stop_on_signals(self) -> Iterator[None]:

@@ -6,6 +6,7 @@
     [image."europe-docker.pkg.dev/p/r/train:1"]
     path = "src"                            # the source folder of the image's code
     python = ".venv-tf/bin/python"          # its interpreter
+    packages = ["torch==2.9.1"]             # packages of the image, installed as a step's own are
     command = ["python", "-m", "training"]  # what runs before the container's arguments
 
     [packages]
@@ -40,7 +41,7 @@ MAX_BYTES = 2**20
 _TYPES = {dict: "a table", list: "a list of texts", str: "a text", bool: "true or false"}
 _TABLES: dict[str, dict[str, type]] = {
     "step.*": {"outputs": dict},
-    "image.*": {"path": str, "python": str, "command": list},
+    "image.*": {"path": str, "python": str, "packages": list, "command": list},
     "packages": {"relax": list, "python": str},
     "buckets": {"root": str, "create": bool, "files": dict},
 }
@@ -53,6 +54,8 @@ class ImageStandIn:
 
     path: Path | None = None
     python: Path | None = None
+    packages: tuple[str, ...] = ()
+    """As pip takes them, such as `torch==2.9.1`."""
     command: tuple[str, ...] = ()
 
 
@@ -96,7 +99,12 @@ class Configuration:
         if not content:
             return cls()
         images = {
-            name: ImageStandIn(path=_path(each["path"]), python=_path(each["python"]), command=tuple(each["command"]))
+            name: ImageStandIn(
+                path=_path(each["path"]),
+                python=_path(each["python"]),
+                packages=tuple(each["packages"]),
+                command=tuple(each["command"]),
+            )
             for name, each in content["images"].items()
         }
         paths = {name: _path(content[name]) for name in ("file", "python", "gcs_root")}
@@ -168,6 +176,7 @@ def _configuration(file: Path, tables: dict[str, Any]) -> Configuration:
             name: ImageStandIn(
                 path=absolute(table.get("path")),
                 python=absolute(table.get("python")),
+                packages=tuple(table.get("packages", ())),
                 command=tuple(table.get("command", ())),
             )
             for name, table in tables.get("image", {}).items()

@@ -155,7 +155,9 @@ class Container:
     resources: dict[str, Any] = field(default_factory=dict)
     has_lifecycle: bool = False
     replacement: tuple[str, ...] = ()
-    """Command prefix that replaces the image (`--image`)."""
+    """Command prefix that replaces the image (`--image`, or localvertex.toml)."""
+    code: str = ""
+    """Digest of what is on this machine in place of the image (localvertex.toml)."""
     path: str = ""
     """Path in the file, e.g. "deploymentSpec.executors.exec-train.container"."""
 

@@ -58,6 +58,7 @@ class CustomJobs:
                 command_prefixes=self._options.command_prefixes,
                 warn=warnings.append,
                 has_images=bool(self._options.container_choice.options.engine),
+                stand_ins=self._options.container_choice.stand_ins,
             )
             images.check(job, self._options.container_choice)
             # Refuses what leads out of a bucket.

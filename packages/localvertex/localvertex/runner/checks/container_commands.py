@@ -64,12 +64,13 @@ def _problem(container: Container, choice: Choice) -> str:
     if {*MODULES} & {*container.command} and not any("ephemeral_component" in part for part in container.command):
         return "this is a containerized Python component, whose code is in the image"
     every = (*container.command, *container.args)
+    env = choice.stand_ins.of(container.image, every).add_path(container.env)
     for names in (mentioned_inputs(every), set[str]()):
         try:
             words = expand_arguments(every, names)
         except Unresolvable:
             return ""  # The check of the arguments reports it.
-        if text := missing(words, choice.how.shows, container.env):
+        if text := missing(words, choice.how.shows, env):
             return text
     return ""
 

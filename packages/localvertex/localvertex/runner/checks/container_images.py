@@ -1,8 +1,12 @@
-"""Local commands in place of container images: `--image IMAGE=COMMAND`."""
+"""What stands in for container images: `--image IMAGE=COMMAND`, and `[image."IMAGE"]` of localvertex.toml."""
 
 import shlex
 from dataclasses import replace
 
+from localvertex.containers.choice import Choice
+from localvertex.errors import Refusal
+from localvertex.executors import find_executor
+from localvertex.executors.container_command import ContainerCommandExecutor
 from localvertex.executors.custom_job import CustomJobExecutor
 from localvertex.values.arguments import CommandPrefixes
 from localvertex_base.compiled.spec import Container, Pipeline
@@ -53,3 +57,31 @@ def apply(pipeline: Pipeline, command_prefixes: CommandPrefixes) -> Pipeline:
             for name, each in pipeline.executors.items()
         },
     )
+
+
+def apply_stand_ins(pipeline: Pipeline, choice: Choice) -> tuple[Pipeline, list[str]]:
+    """Return the pipeline with the stand-ins of localvertex.toml in place of images, and why others cannot be used."""
+    executors, reasons = dict(pipeline.executors), list[str]()
+    for name, each in executors.items():
+        if not isinstance(each, Container) or each.replacement:
+            continue
+        stand_in = choice.stand_ins.of(each.image, (*each.command, *each.args))
+        words: tuple[str, ...] = ()
+        if isinstance(find_executor(each), ContainerCommandExecutor):
+            try:
+                words = stand_in.words(each.command, each.args)
+            except UserError as error:
+                reasons.append(Refusal(f"{each.path}: {error}", "image", each.image))
+        each = replace(each, code=stand_in.digest())
+        executors[name] = replace(each, replacement=words[:1], command=(), args=words[1:]) if words else each
+    return replace(pipeline, executors=executors), reasons
+
+
+def check_stand_ins(pipeline: Pipeline, choice: Choice) -> None:
+    """Refuse a misspelt image of localvertex.toml.
+
+    Raises:
+        UserError: There is one, and there are no custom jobs, whose images only the run knows.
+    """
+    if not any(CustomJobExecutor().accepts(each) for each in pipeline.executors.values()):
+        choice.stand_ins.check({each.image for each in pipeline.executors.values() if isinstance(each, Container)})

@@ -1,8 +1,9 @@
 """Versions that steps pin: replaced or refused if this Python cannot install them."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
+from localvertex.containers.stand_ins import StandIns
 from localvertex.errors import Refusal, Refused
 from localvertex.executors import find_executor
 from localvertex.executors.python_step import PythonStepExecutor, missing_install_script
@@ -11,13 +12,21 @@ from localvertex.runner.checks.proposal import proposed
 from localvertex_base.compiled.spec import Component, Container, Pipeline
 
 
-def replacements(pipeline: Pipeline, components: Iterable[Component], private_dir: Path) -> dict[str, str]:
+def replacements(
+    pipeline: Pipeline,
+    components: Iterable[Component],
+    private_dir: Path,
+    stand_ins: StandIns | None = None,
+    relaxed: Collection[str] = (),
+) -> dict[str, str]:
     """Return the versions that replace pinned ones.
 
     Args:
         pipeline: The pipeline.
         components: Those that can run.
         private_dir: The folder of the environments; existing ones are not checked.
+        stand_ins: The interpreters of the steps.
+        relaxed: Names of packages of which any release will do.
 
     Raises:
         Refused: Neither a pinned version nor another one of the same minor version can be installed.
@@ -28,10 +37,11 @@ def replacements(pipeline: Pipeline, components: Iterable[Component], private_di
         container = pipeline.executors.get(component.executor)
         if not isinstance(container, Container) or not isinstance(find_executor(container), PythonStepExecutor):
             continue
-        script = pins.replaced(missing_install_script(container, private_dir), known)
-        if not script or script in seen or not pins.unsatisfied(script):
+        stand_in = (stand_ins or StandIns()).of(container.image, container.command)
+        script = pins.replaced(missing_install_script(container, private_dir, stand_in), known)
+        if not script or script in seen or not pins.unsatisfied(script, stand_in.python):
             continue
-        found, reason = pins.resolve(script)
+        found, reason = pins.resolve(script, relaxed=relaxed, python=stand_in.python)
         known |= found
         seen |= {script, pins.replaced(script, known)}
         # It starts with the pin.

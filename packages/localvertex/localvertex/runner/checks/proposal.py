@@ -31,6 +31,8 @@ def proposed(pipeline: Pipeline, reasons: Iterable[str]) -> str:
     steps = found["step"].keys()
     blocks = [_given(task) for task in named_tasks(pipeline) if steps & {task.spec.path, task.component.executor}]
     blocks += [_IMAGE.format(image=key(image)) for image in found["image"]]
+    for image, names in _by_image(found["install"]).items():
+        blocks.append(f"[image.{key(image)}]\npackages = [{', '.join(map(quoted, names))}]")
     if packages := found["package"]:
         blocks.append(f"[packages]\nrelax = [{', '.join(map(quoted, packages))}]")
     if found["root"] or found["create"]:
@@ -38,6 +40,13 @@ def proposed(pipeline: Pipeline, reasons: Iterable[str]) -> str:
     if files := found["file"]:
         blocks.append("\n".join(["[buckets.files]", *(f'{quoted(address)} = "path/to/file"' for address in files)]))
     return "\n\n".join(blocks)
+
+
+def _by_image(names: Iterable[str]) -> dict[str, list[str]]:
+    images = defaultdict(list)
+    for image, _, package in (name.rpartition(" ") for name in names):
+        images[image].append(package)
+    return images
 
 
 def _given(task: NamedTask) -> str:

@@ -58,6 +58,8 @@ def key_of(
     }
     if container.replacement:
         parts["replacement"] = container.replacement
+    if container.code:
+        parts["code"] = container.code
     if own_key:
         parts = {"pipeline": pipeline_name, "own_key": own_key, "outputs": parts["outputs"]}
     if buckets is not None and buckets.root is not None:

@@ -3,6 +3,8 @@
 import importlib.util
 import json
 import sys
+import zipfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +13,10 @@ from kfp import dsl
 from localvertex_tests.processes.test_environments import make_wheel
 
 import localvertex
-from localvertex.processes import pins
+from localvertex.processes import interpreters, pins
 from localvertex.runner.checks.pinned_versions import replacements
 from localvertex.runner.engine import open_file
+from localvertex.values.configuration import Configuration
 from vertex_testing.runs import Compile, Execute, FindTask
 
 PYTHON = f"Python {sys.version_info[0]}.{sys.version_info[1]}"
@@ -37,9 +40,9 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     made: list[str] = []
     resolve = pins.resolve
 
-    def record(script: str) -> Any:
+    def record(script: str, **options: Any) -> Any:
         made.append(script)
-        return resolve(script)
+        return resolve(script, **options)
 
     monkeypatch.setattr(pins, "resolve", record)
     return made
@@ -69,7 +72,7 @@ def test_the_nearest_version_of_the_same_minor_is_used_and_said_once(
     assert record["state"] == "SUCCEEDED", record["error"]
     assert task(record, "use")["outputs"]["parameters"]["Output"] == "1.2.3"
     said = [text for text in record["warnings"] if "tinypkg==1.2.4" in text]
-    assert said == [f"tinypkg==1.2.4 cannot be installed on {PYTHON}; using tinypkg==1.2.3 instead"]
+    assert said == ["tinypkg==1.2.4 cannot be installed on the Python of its step; using tinypkg==1.2.3 instead"]
     assert len(calls) == 1
 
 
@@ -132,3 +135,52 @@ def test_only_the_pin_itself_is_replaced() -> None:
     expected = script.replace("'a==1.2'", "'a==1.2.7'").replace("a[x]==1.2", "a[x]==1.2.7")
     assert pins.replaced(script, {"a==1.2": "a==1.2.7"}) == expected
     assert json.dumps(pins.unsatisfied(script)) == '["a==1.2", "aa==1.2", "a[x]==1.2", "a==1.2.1", "b-a==1.2"]'
+
+
+@pytest.mark.usefixtures("index")
+@pytest.mark.parametrize(("wanted", "used"), [("1.9.1", "2.0.0"), ("2.1.0", "2.0.0"), ("1.2.4", "1.2.3")])
+def test_a_relaxed_pin_takes_the_next_newer_release_else_the_newest_older_one(wanted: str, used: str) -> None:
+    script = f'python3 -m pip install "tinypkg=={wanted}" && "$0" "$@"'
+    assert pins.resolve(script, relaxed={"tinypkg"}) == ({f"tinypkg=={wanted}": f"tinypkg=={used}"}, "")
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("index")
+def test_what_a_relaxed_pin_became_is_in_the_record_of_each_step(execute: Execute, task: FindTask) -> None:
+    configuration = Configuration(relaxed=frozenset({"tinypkg"}))
+    record = execute(using("tinypkg==1.9.1"), configuration=configuration)
+    assert task(record, "use")["outputs"]["parameters"]["Output"] == "2.0.0"
+    replaced = {"wanted": "tinypkg==1.9.1", "used": "tinypkg==2.0.0"}
+    assert record["replaced_packages"] == [{"step": path, **replaced} for path in ("use", "use-2")]
+    assert any("tinypkg==1.9.1 cannot be installed" in text for text in record["warnings"])
+
+
+@pytest.mark.usefixtures("index")
+def test_the_refusal_names_what_would_let_the_step_run(monkeypatch: pytest.MonkeyPatch, index: Path) -> None:
+    script = 'python3 -m pip install --quiet "tinypkg==1.9.1" && "$0" "$@"'
+    monkeypatch.setattr(interpreters, "others", list)
+    _, reason = pins.resolve(script)
+    assert reason.endswith('; add to localvertex.toml under [packages]: relax = ["tinypkg"] to use tinypkg==2.0.0')
+    older = replace(interpreters.OWN, path=Path("/opt/python3.9"), version="3.9.18", search_path=())
+    monkeypatch.setattr(interpreters, "others", lambda: [older])
+    wheel = make_wheel(index, "1.9.1")
+    Path(wheel).rename(wheel.replace("py3-none", "cp39-none"))
+    _, reason = pins.resolve(script)
+    assert reason.endswith(', or python = "/opt/python3.9" to use Python 3.9, which has it')
+    assert pins.resolve(script, python=older) == ({}, "")
+
+
+@pytest.mark.slow
+def test_packages_that_exclude_each_other_are_reported_in_pips_own_sentence(execute: Execute, index: Path) -> None:
+    make_wheel(index, "3.0.0")
+    needs = index / "needy-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(needs, "w") as wheel:
+        info = "needy-1.0.dist-info"
+        metadata = "Metadata-Version: 2.1\nName: needy\nVersion: 1.0\nRequires-Dist: tinypkg<2\n"
+        wheel.writestr(f"{info}/METADATA", metadata)
+        wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        wheel.writestr(f"{info}/RECORD", "")
+    record = execute(using("needy==1.0", "tinypkg==2.0.0"))
+    assert record["state"] == "FAILED"
+    sentence = "Cannot install needy==1.0 and tinypkg==2.0.0 because these package versions have conflicting"
+    assert record["error"] == f"use: installing the packages failed with a conflict: {sentence} dependencies."

@@ -42,6 +42,7 @@ def run_record(work_dir: Path, run_id: str, created: str, *, state: str = "SUCCE
         "idle_seconds": 0.0,
         "resume_times": [],
         "resume_options": [],
+        "replaced_packages": [],
         "configuration": {},
         "error": "it failed" if state == "FAILED" else None,
         "pipeline_name": "small",

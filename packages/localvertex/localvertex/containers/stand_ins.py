@@ -1,0 +1,256 @@
+"""What runs in place of a container image: `[image."IMAGE"]` and `[packages] python` of localvertex.toml.
+
+Python code of the image, and the command that the user has named, are processes of this machine, as code that is
+installed here is. A shell command goes where container commands go, and finds the folder and the interpreter there.
+"""
+
+import ast
+import configparser
+import hashlib
+import os
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from pathlib import Path
+
+from localvertex.containers.programs import is_python, python_target
+from localvertex.processes import environments
+from localvertex.processes.interpreters import OWN, Interpreter, read
+from localvertex.processes.processes import Processes
+from localvertex.values.configuration import Configuration
+from localvertex_base.compiled.payload import PLACEHOLDER
+from localvertex_base.userinput.errors import UserError
+from localvertex_base.userinput.spelling import join_or
+
+_TAG = re.compile(r"(@[\w+.-]+:[0-9a-f]+|:[\w.-]+)$")
+"""The digest or the tag at the end of an image."""
+
+_EXECUTOR = "executor_main"
+"""In the module that runs Python components, of all versions of kfp."""
+
+_CONFIG = "kfp_config.ini"
+"""Written by `kfp component build`: the file of each component."""
+
+_MAX_SHOWN = 3
+
+_NEAR = 0.9
+"""Similarity of a misspelt image; images of one registry have more than half of their names in common."""
+
+_NOT_SOURCES = frozenset(("__pycache__", "node_modules", "site-packages"))
+
+_PLAIN_IMAGES = ("python:", "docker.io/library/python:", "docker.io/python:")
+
+_DISTRIBUTIONS = {"cv2": "opencv-python-headless", "PIL": "pillow", "sklearn": "scikit-learn", "yaml": "PyYAML"}
+"""Names of packages whose modules have another name."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StandIn:
+    """What runs in place of one image; without `image`, nothing does."""
+
+    image: str = ""
+    """As the file of the configuration names it."""
+    path: Path | None = None
+    command: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()
+    python: Interpreter = OWN
+
+    @property
+    def install_script(self) -> str:
+        """Return the shell line that installs its packages; empty without any."""
+        words = ["python3", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *self.packages]
+        return shlex.join(words) if self.packages else ""
+
+    @property
+    def readable(self) -> tuple[Path, ...]:
+        """Return the folders that a command in the sandbox needs."""
+        is_own = self.python is OWN
+        folders = [] if is_own else [Path(self.python.prefix), self.python.path.resolve().parents[1]]
+        return (*([self.path] if self.path else []), *folders)
+
+    def add_path(self, env: dict[str, str]) -> dict[str, str]:
+        """Return variables with the source folder first among those in which Python finds modules."""
+        folders = filter(None, [str(self.path or ""), env.get("PYTHONPATH")])
+        return env | ({"PYTHONPATH": os.pathsep.join(folders)} if self.path else {})
+
+    def environment(
+        self, private_dir: Path, processes: Processes, cwd: Path, env: dict[str, str], log: Path
+    ) -> Path | None:
+        """Return the environment with its packages, see `environments.build`; None without any."""
+        if not self.packages:
+            return None
+        return environments.build(
+            [self.install_script],
+            ["sh", "-c", self.install_script],
+            private_dir=private_dir,
+            processes=processes,
+            cwd=cwd,
+            env=env,
+            log=log,
+            python=self.python,
+        )
+
+    def words(self, command: Sequence[str], arguments: Sequence[str]) -> tuple[str, ...]:
+        """Return what runs as a process of this machine in place of an image's command; empty if nothing does.
+
+        Raises:
+            UserError: Its script, module or component is not here.
+        """
+        if not self.image:
+            return ()
+        words = [*(self.command or command), *arguments]
+        if not (self.command or command):
+            raise UserError(
+                f"the entry point of {self.image!r} is not known locally; add to {self._table}: "
+                'command = ["python", "-m", "MODULE"]'
+            )
+        if not is_python(words[0]):
+            return tuple(words) if self.command else ()
+        kind, number, name = python_target(words)
+        if kind == "file":
+            words[number] = self._script(name)
+        elif kind == "module" and _EXECUTOR in name and "--component_module_path" not in words:
+            words[number + 1 : number + 1] = ["--component_module_path", self._component(words)]
+        elif kind == "module" and not PLACEHOLDER.search(name) and not self.finds(name):
+            raise UserError(f"the module {name!r} is neither below path of {self._table} nor installed in its python")
+        return ("python3", *words[1:])
+
+    @property
+    def _table(self) -> str:
+        return f'[image."{self.image}"]'
+
+    def finds(self, module: str) -> bool:
+        """Return whether Python finds a module in the source folder or the interpreter, without importing anything."""
+        file = self.path.joinpath(*module.split(".")) if self.path else None
+        is_source = file is not None and (file.is_dir() or file.with_name(f"{file.name}.py").is_file())
+        return is_source or self.python.has(module.partition(".")[0])
+
+    def _script(self, name: str) -> str:
+        """Return the file of this machine for a script of the image: of several with its name, the one most like it."""
+        if PLACEHOLDER.search(name) or (os.path.isabs(name) and os.path.isfile(name)):
+            return name
+        found: dict[int, list[Path]] = {}
+        for file in self._sources():
+            if file.name == os.path.basename(name):
+                equal = zip(file.parts[::-1], Path(name).parts[::-1], strict=False)
+                number = next((index for index, (ours, its) in enumerate(equal) if ours != its), len(file.parts))
+                found.setdefault(number, []).append(file)
+        best = found[max(found)] if found else []
+        return str(self._only(best, f"the script {name!r}"))
+
+    def _component(self, words: list[str]) -> str:
+        """Return the file with the function that kfp's executor would run."""
+        option = "--function_to_execute"
+        function = words[words.index(option) + 1] if option in words[:-1] else ""
+        config = configparser.ConfigParser()
+        if self.path and config.read(self.path / _CONFIG) and config.has_option("Components", function):
+            return str(self.path / config.get("Components", function))
+        found = [file for file in self._sources() if file.suffix == ".py" and function in _functions(file)]
+        return str(self._only(found, f"the component {function!r}"))
+
+    def _only(self, found: list[Path], what: str) -> Path:
+        if len(found) == 1:
+            return found[0]
+        if self.path is None:
+            raise UserError(f'{what} is only in its image; add to {self._table}: path = "FOLDER" with its source')
+        names = join_or(sorted(str(each.relative_to(self.path)) for each in found)[:_MAX_SHOWN], "and")
+        there = f"could be {names}" if found else "is not"
+        raise UserError(
+            f"{what} {there} below {self.path} ({self._table}); expected one; name another path or a command"
+        )
+
+    def _sources(self) -> Iterator[Path]:
+        """Yield the files below the source folder, without those of environments and hidden folders."""
+        for folder, folders, names in os.walk(self.path) if self.path else ():
+            if "pyvenv.cfg" in names:
+                folders.clear()
+                continue
+            folders[:] = sorted(each for each in folders if each not in _NOT_SOURCES and not each.startswith("."))
+            yield from (Path(folder, name) for name in sorted(names))
+
+    def digest(self) -> str:
+        """Return a digest of what is here in place of the image; empty for nothing. Sources count by size and time."""
+        if self == StandIn():
+            return ""
+        known = hashlib.sha256(repr((self.command, self.packages, self.python.path, self.python.version)).encode())
+        for file in self._sources():
+            status = file.stat()
+            known.update(f"{file} {status.st_size} {status.st_mtime_ns}\n".encode())
+        return known.hexdigest()
+
+
+def _functions(file: Path) -> set[str]:
+    try:
+        tree = ast.parse(file.read_bytes())
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+        return set()
+    return {each.name for each in tree.body if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)}
+
+
+class StandIns:
+    """The stand-ins of a configuration.
+
+    Raises:
+        UserError: A folder or an interpreter of it is not one.
+    """
+
+    def __init__(self, configuration: Configuration | None = None) -> None:
+        configuration = configuration or Configuration()
+        self._default = read(configuration.python) if configuration.python else OWN
+        self._images = {}
+        for image, each in configuration.images.items():
+            if each.path is not None and not each.path.is_dir():
+                raise UserError(f'[image."{image}"] path = {str(each.path)!r} is not a folder; name the source folder')
+            self._images[image] = StandIn(
+                image=image,
+                path=each.path,
+                command=each.command,
+                packages=each.packages,
+                python=read(each.python) if each.python else OWN,
+            )
+
+    def of(self, image: str, words: Iterable[str] = ()) -> StandIn:
+        """Return what runs in place of an image; one in the file without tag or digest stands for all of them.
+
+        Args:
+            image: The image.
+            words: The container's command and arguments: Python components have an interpreter of their own.
+        """
+        untagged = _TAG.sub("", image)
+        names = (image, untagged, _TAG.sub("", untagged))
+        found = next((self._images[name] for name in names if name in self._images), StandIn())
+        if found.python is OWN and self._default is not OWN and any(_EXECUTOR in str(word) for word in words):
+            return replace(found, python=self._default)
+        return found
+
+    def check(self, images: set[str]) -> None:
+        """Refuse a name that looks like a misspelt one of these images; others may be of another pipeline.
+
+        Raises:
+            UserError: There is one.
+        """
+        used = {self.of(image).image for image in images}
+        for name in self._images.keys() - used:
+            for near in get_close_matches(name, images, n=1, cutoff=_NEAR):
+                raise UserError(f'[image."{name}"]: no step uses this container image; did you mean "{near}"?')
+
+
+def is_plain(image: str) -> bool:
+    """Return whether an image has nothing but Python: what it lacks is missing on Vertex AI, too."""
+    return not image or image.startswith(_PLAIN_IMAGES)
+
+
+def package_of(module: str) -> str:
+    """Return the name under which pip installs a module."""
+    return _DISTRIBUTIONS.get(module, module)
+
+
+def advice(image: str, module: str) -> str:
+    """Return what a user does for a step that lacks a package of its base image."""
+    package = package_of(module)
+    return (
+        f"{package} is in its base image {image!r}, but not installed here; add to localvertex.toml under "
+        f'[image."{image}"]: packages = ["{package}"], or python = "VENV/bin/python" with an environment that has it'
+    )

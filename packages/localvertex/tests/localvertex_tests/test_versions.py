@@ -1,0 +1,48 @@
+"""The oldest and the newest kfp and SDK of `pyproject.toml`, each in an environment of its own; needs an index."""
+
+import os
+import subprocess
+import tomllib
+import venv
+from pathlib import Path
+
+import pytest
+
+VERSIONS = [("2.14.1", "1.97.0"), ("2.17.3", "1.165.1"), ("2.17.3", "2.7.0")]
+"""kfp and google-cloud-aiplatform; the table of docs/localvertex.md."""
+
+TESTS = (
+    "localvertex_base_tests/compiled",
+    "localvertex_tests/runner/test_control_flow.py",
+    "localvertex_tests/runner/test_values.py",
+    "localvertex_tests/processes/test_environments.py",
+    "localvertex_tests/api/test_pipeline_jobs.py",
+    "localvertex_tests/api/test_models.py",
+    "localvertex_tests/api/metadata",
+    "localvertex_tests/api/rpc",
+)
+"""Compiled files, Python steps and the SDK; none uses google-cloud-pipeline-components, which needs the SDK 1."""
+
+NEWER_KFP = "not a_step_that_needs_a_newer_kfp"
+
+
+@pytest.mark.slow
+@pytest.mark.soak
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize(("kfp", "sdk"), VERSIONS)
+def test_the_tests_pass_with_these_versions(package: Path, tmp_path: Path, kfp: str, sdk: str) -> None:
+    pinned = {"kfp": kfp, "google-cloud-aiplatform": sdk}
+    wanted = [f"{name}=={version}" for name, version in pinned.items()]
+    for project, extras in ((package, ("serve", "test")), (package.parent / "testing", ())):
+        content = tomllib.loads((project / "pyproject.toml").read_text())["project"]
+        texts = content["dependencies"] + [each for extra in extras for each in content["optional-dependencies"][extra]]
+        wanted += [each for each in texts if not each.startswith((*pinned, "google-cloud-pipeline-components"))]
+    venv.create(tmp_path / "venv", with_pip=True)
+    python = str(tmp_path / "venv" / "bin" / "python")
+    subprocess.run([python, "-m", "pip", "install", "--quiet", *wanted], check=True)
+    (packages,) = (tmp_path / "venv").glob("lib/*/site-packages")
+    (packages / "ours.pth").write_text(f"{package}\n{package.parent / 'testing'}\n")
+    words = [python, "-m", "pytest", "-q", "-m", "not slow", "-k", NEWER_KFP, "-o", "filterwarnings=default"]
+    env = {name: text for name, text in os.environ.items() if not name.startswith("PYTEST_")}
+    done = subprocess.run([*words, *(f"tests/{each}" for each in TESTS)], cwd=package, env=env, capture_output=True)
+    assert done.returncode == 0, done.stdout.decode()
