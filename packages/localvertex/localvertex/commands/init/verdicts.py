@@ -125,7 +125,7 @@ def _here(path: Path, pipeline: Pipeline, missing: Mapping[str, Any]) -> tuple[V
 
 
 def _has_way_on(reason: str) -> bool:
-    return isinstance(reason, Refusal) and any((reason.step, reason.image, reason.package, reason.bucket, reason.file))
+    return isinstance(reason, Refusal) and bool(reason.stand_in)
 
 
 def _custom_job(pipeline: Pipeline) -> str:
