@@ -18,6 +18,8 @@ from localvertex.containers.stand_ins import StandIn, StandIns
 from localvertex.errors import Refused
 from localvertex.processes import interpreters
 from localvertex.runner import engine
+from localvertex.runner.options import Options
+from localvertex.values import configuration
 from localvertex.values.configuration import Configuration, ImageStandIn
 from localvertex_base.userinput.errors import UserError
 from vertex_testing.runs import Compile, Execute, FindTask
@@ -115,12 +117,13 @@ def test_a_module_of_the_repository_is_proposed_as_source_and_never_as_a_package
 
     with pytest.raises(Refused) as error:
         engine.open_file(compiled(trains))
-    assert (
-        f'shop is in its base image, and here, too; add to localvertex.toml under [image."{IMAGE}"]: path = "src"'
-        in (str(error.value))
-    )
+    text = f'its base image has shop, and so has this repository; add to [image."{IMAGE}"]: path = "src"'
+    assert text in str(error.value)
     assert error.value.proposal.startswith(f'[image."{IMAGE}"]\npath = ')
     assert "packages" not in error.value.proposal
+    (tmp_path / "localvertex.toml").write_text(error.value.proposal.replace("path/to/source", "src"))
+    options = Options(configuration=configuration.read(tmp_path / "localvertex.toml"))
+    assert engine.open_file(compiled(trains), options).pipeline.name == "trains"
 
 
 def test_what_is_not_in_the_source_is_said_in_one_line(source: Path) -> None:
