@@ -16,7 +16,6 @@ LONG = (
     "checkpoint",
     "comparison",
     "compile_time",
-    "environments",
     "gpu",
     "input",
     "near_duplicates",
