@@ -1,109 +1,109 @@
-"""Find compiled pipelines and Python files that define pipelines, in a folder that may contain anything.
+"""Find compiled pipelines and pipeline functions in a folder that may contain anything.
 
-Only regular files below the folder are opened; links are not followed. The search ends after `MAX_SECONDS`.
+Only regular files below the folder are opened, links are not followed, and Python files are read as syntax trees, never
+imported or run. The search ends after `_MAX_FILES` files or `_MAX_SECONDS`.
 """
 
+import ast
 import os
+import re
+import shlex
 import stat
 import time
+import warnings
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 
-from localvertex.commands.init import sources
-from localvertex.commands.init.sources import Source
+from localvertex.commands.init import verdicts
+from localvertex.commands.init.verdicts import Row
 from localvertex.store import record
-from localvertex_base.userinput import regular_files
-from localvertex_base.userinput.reading import MAX_BYTES
+from localvertex_base.userinput import reading
+from localvertex_base.userinput.errors import UserError
 
-MAX_SECONDS = 20.0
+_MAX_SECONDS = 45.0
 _MAX_FILES = 200_000
+_MAX_DEPTH = 100
 _MAX_SOURCE_BYTES = 500_000
-_SKIPPED = {"node_modules", "site-packages", "__pycache__", "venv", "env", "virtualenv"}
-"""Folders with what others wrote, besides hidden ones, virtual environments and localvertex's work folders."""
-_MARKS_OF_VENV = ("pyvenv.cfg", "conda-meta", record.PRIVATE)
-_COMPILED = (b"pipelineSpec", b"pipeline_spec", b"deploymentSpec", b"deployment_spec")
-"""Every compiled pipeline or PipelineJob contains one of these keys."""
+_SKIPPED = re.compile(r"\..*|node_modules|site-packages|__pycache__")
+_MARKS = {"pyvenv.cfg", "conda-meta", record.PRIVATE}
+"""What is in virtual environments and in localvertex's work folders, which are not searched."""
+_COMPILED = re.compile(rb"pipelineSpec|pipeline_spec|deploymentSpec|deployment_spec")
+_KFP = re.compile(rb"^\s*(?:from|import)\s+kfp\b", re.MULTILINE)
+_PIPELINE = re.compile(r"(?:\w+\.)*pipeline(?:\(.*\))?", re.DOTALL)
+_NAME = re.compile(r"(?:\bname=|\.?pipeline\()'([^']*)'")
 
 
-@dataclass(kw_only=True)
-class Found:
-    """The pipelines of a folder; all paths are relative to it."""
+def search(root: Path) -> tuple[list[Row], list[Path]]:
+    """Return the pipelines of a folder, and the folders with tests for pytest, relative to it.
 
-    compiled: list[Path] = field(default_factory=list)
-    """Files that may be compiled pipelines."""
-    sources: list[Source] = field(default_factory=list)
-    test_folders: list[Path] = field(default_factory=list)
-    """Folders with tests for pytest."""
-    num_files: int = 0
-    notes: list[str] = field(default_factory=list)
-    """What was not searched, and why."""
-
-
-def search(root: Path) -> Found:
-    """Search a folder; what cannot be read is noted or left out."""
-    found, deadline = Found(), time.monotonic() + MAX_SECONDS
-    num_unreadable = 0
-    for entry in _files(root, found):
-        found.num_files += 1
-        if found.num_files > _MAX_FILES or time.monotonic() > deadline:
-            found.notes.append(f"stopped after {found.num_files - 1:,} files; run init in a folder further down")
+    Files that cannot be read or are too large are left out.
+    """
+    rows, test_folders, deadline = list[Row](), list[Path](), time.monotonic() + _MAX_SECONDS
+    for number, path in enumerate(_files(root)):
+        if number == _MAX_FILES or time.monotonic() > deadline:
+            print(f"stopped after {number:,} files; run init in a folder further down")
             break
-        path = Path(entry.path).relative_to(root)
-        name = entry.name
-        if name.endswith(".py"):
-            if name.startswith("test_") or name.endswith("_test.py"):
-                found.test_folders.append(path.parent)
-            data = _content(entry, _MAX_SOURCE_BYTES)
-            if data is None:
-                num_unreadable += 1
-            elif b"pipeline" in data and b"kfp" in data:
-                found.sources += sources.read(path, data)
-        elif name.endswith((".json", ".yaml", ".yml")):
-            data = _content(entry, MAX_BYTES)
-            if data is None:
-                num_unreadable += 1
-            elif any(mark in data for mark in _COMPILED):
-                found.compiled.append(path)
-    if num_unreadable:
-        found.notes.append(f"files that cannot be read or are too large: {num_unreadable}")
-    found.compiled.sort()
-    found.sources.sort(key=lambda each: (each.path, each.line))
-    return found
+        if re.fullmatch(r"test_.*\.py|.*_test\.py", path.name):
+            test_folders.append(path.parent)
+        if path.suffix in (".py", ".json", ".yaml", ".yml"):
+            with suppress(UserError):
+                data = reading.read_bytes(root / path)
+                if path.suffix == ".py":
+                    rows += source_rows(path, data)
+                elif _COMPILED.search(data):
+                    rows += verdicts.judge(root, path)
+    compiled = {each.name for each in rows if each.is_compiled}
+    return [each for each in rows if each.is_compiled or each.name not in compiled], test_folders
 
 
-def _files(root: Path, found: Found) -> Iterator["os.DirEntry[str]"]:
-    """Yield the regular files below a folder, those of each folder before those of the folders in it."""
-    waiting = [str(root)]
-    num_unreadable = 0
-    while waiting:
-        folder = waiting.pop(0)
-        try:
-            with os.scandir(folder) as listed:
-                entries = sorted(listed, key=lambda each: each.name)
-        except OSError:
-            num_unreadable += 1
+def _files(root: Path) -> Iterator[Path]:
+    """Yield the regular files below a folder, relative to it."""
+    for name, folders, files in os.walk(root):
+        folder = Path(name).relative_to(root)
+        if (folder.parts and _MARKS & {*folders, *files}) or len(folder.parts) > _MAX_DEPTH:
+            folders.clear()
             continue
-        if folder != str(root) and any(each.name in _MARKS_OF_VENV for each in entries):
-            continue
-        for entry in entries:
+        folders[:] = sorted(each for each in folders if not _SKIPPED.fullmatch(each))
+        for each in sorted(files):
             with suppress(OSError):
-                if entry.is_file(follow_symlinks=False):
-                    yield entry
-                elif entry.is_dir(follow_symlinks=False) and entry.name not in _SKIPPED and entry.name[:1] != ".":
-                    waiting.append(entry.path)
-    if num_unreadable:
-        found.notes.append(f"folders that cannot be read: {num_unreadable}")
+                if stat.S_ISREG(os.lstat(root / folder / each).st_mode):
+                    yield folder / each
 
 
-def _content(entry: "os.DirEntry[str]", max_bytes: int) -> bytes | None:
-    """Return the content of a file; None if it cannot be read or is larger."""
+def source_rows(path: Path, data: bytes) -> list[Row]:
+    """Return the pipelines that a Python file defines with kfp, and how to compile them; none in a broken file."""
+    if not _KFP.search(data) or len(data) > _MAX_SOURCE_BYTES:
+        return []
     try:
-        found = entry.stat(follow_symlinks=False)
-        if not stat.S_ISREG(found.st_mode) or found.st_size > max_bytes:
-            return None
-        with regular_files.open_regular(entry.path) as file:
-            return file.read(max_bytes)
-    except OSError:
-        return None
+        with warnings.catch_warnings():
+            # Of the file's literals, on the terminal of a user who has not written them.
+            warnings.simplefilter("ignore")
+            tree = ast.parse(data)
+        functions = [each for each in ast.walk(tree) if isinstance(each, ast.FunctionDef)]
+        uses = {each.name: [ast.unparse(decorator) for decorator in each.decorator_list] for each in functions}
+        components = {name for name, found in uses.items() if "component" in "".join(found)}
+        program = ["dsl-compile-v2"] if b"kfp.v2" in data else ["kfp", "dsl", "compile"]
+        return [
+            _row(path, each, found, components, program if each in tree.body else [])
+            for each in functions
+            for found in uses[each.name]
+            if _PIPELINE.fullmatch(found)
+        ]
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
+
+
+def _row(path: Path, function: ast.FunctionDef, decorator: str, components: set[str], program: list[str]) -> Row:
+    named = _NAME.search(decorator)
+    name = named[1] if named else function.name.replace("_", "-").lower()
+    calls = [ast.unparse(each.func) for each in ast.walk(function) if isinstance(each, ast.Call)]
+    used = dict.fromkeys(each for each in calls if each in components or each.endswith("Op"))
+    output = f"{verdicts.identifier(name, '-')}.{'json' if len(program) == 1 else 'yaml'}"
+    command = shlex.join([*program, "--py", str(path), "--function", function.name, "--output", output])
+    details = [f"uses {', '.join(used)}"] if used else []
+    if not program or not command.isprintable():
+        command = ""
+        details.append("run the code that compiles it: kfp's command cannot find it")
+    where = f"{reading.display(path)}:{function.lineno}"
+    return Row(path=where, name=name, verdict=verdicts.SOURCE, details=details, command=command)

@@ -1,145 +1,124 @@
 """Judge a compiled pipeline before anything of it runs: refused by Vertex AI, runs here, or needs what stand-ins."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from enum import StrEnum
+import json
+import re
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from accelerators.document import examine
-from localvertex.errors import Refusal, Refused
+from localvertex.errors import Refused
 from localvertex.executors.custom_job import CustomJobExecutor
 from localvertex.runner import engine
 from localvertex.runner.checks import addresses
-from localvertex.runner.checks.given_outputs import named_tasks
+from localvertex.runner.checks.given_outputs import example, named_tasks
 from localvertex.runner.checks.proposal import proposed
 from localvertex.runner.options import Options
 from localvertex.values.buckets import Buckets
 from localvertex_base.compiled.load import documents_of, pipeline_of
-from localvertex_base.compiled.spec import Container, Pipeline
+from localvertex_base.compiled.spec import Pipeline
 from localvertex_base.userinput import reading
 from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.parameters import ParameterType, complete
+from localvertex_base.userinput.parameters import complete
 
-_SAMPLES: dict[ParameterType, Any] = {
-    ParameterType.NUMBER_INTEGER: 1,
-    ParameterType.NUMBER_DOUBLE: 0.5,
-    ParameterType.BOOLEAN: True,
-    ParameterType.LIST: [],
-    ParameterType.STRUCT: {},
-}
-"""Values for parameters without a default; a text for all other types."""
-
-
-class Verdict(StrEnum):
-    """What would happen to a pipeline."""
-
-    RUNS = "runs here"
-    NEEDS = "needs stand-ins"
-    REFUSED = "refused by Vertex AI"
-    CANNOT = "cannot run here"
+RUNS, NEEDS, REFUSED, CANNOT = "runs here", "needs stand-ins", "refused by Vertex AI", "cannot run here"
+SOURCE = "to be compiled"
+ORDER = (RUNS, NEEDS, REFUSED, CANNOT)
+"""The verdicts of compiled files, the best first."""
+_KEYS = {"pipelineSpec", "pipeline_spec", "deploymentSpec", "deployment_spec"}
+_MAX_REASONS = 3
 
 
 @dataclass(frozen=True, kw_only=True)
-class Judged:
-    """A compiled pipeline and its verdict."""
+class Row:
+    """A pipeline and its verdict."""
 
-    path: Path
-    """Relative to the searched folder."""
-    name: str = ""
-    verdict: Verdict
-    reasons: tuple[str, ...] = ()
+    path: str
+    """Relative to the searched folder; of a function, with its line."""
+    name: str
+    verdict: str
+    details: list[str]
+    command: str = ""
+    """Compiles it; empty for a compiled file."""
     proposal: str = ""
     """Lines for localvertex.toml with which it would run, or would be refused for less."""
-    missing: Mapping[str, Any]
+    missing: dict[str, Any] = field(default_factory=dict)
     """A sample value for each parameter that a run must be given."""
     custom_job: str = ""
     """The path of its first step with a custom job; empty without one."""
 
+    @property
+    def is_compiled(self) -> bool:
+        """Whether it is a compiled file."""
+        return self.verdict != SOURCE
 
-def judge(root: Path, path: Path) -> Judged | None:
-    """Judge a file; None if it is not a compiled pipeline.
 
-    Args:
-        root: The searched folder.
-        path: The file, relative to it.
-    """
+def judge(root: Path, path: Path) -> list[Row]:
+    """Judge a file below the searched folder; none if it is not a compiled pipeline."""
     name = reading.display(path)
     try:
         documents = documents_of(reading.read_bytes(root / path), str(path))
-        if not _is_pipeline(documents[0]):
-            return None
+        if not _KEYS & {*documents[0]}:
+            return []
         pipeline = pipeline_of(documents, name)
         found = examine(documents[0], name, region=None, today=None).findings
+        missing = {
+            name: json.loads(example(each))
+            for name, each in pipeline.root.input_parameters.items()
+            if each.default is None and not each.is_optional and name not in pipeline.job.parameters
+        }
+        verdict, reasons, proposal = _here(root / path, pipeline, missing)
     except UserError as error:
-        return Judged(path=path, verdict=Verdict.CANNOT, reasons=(_short(error, root, path),), missing={})
-    errors = tuple(f"{each.message} [{each.rule}]" for each in found if each.severity == "error")
-    missing = _missing(pipeline)
-    verdict, reasons, proposal = _here(root / path, pipeline, missing)
-    return Judged(
-        path=path,
-        name=pipeline.name,
-        verdict=Verdict.REFUSED if errors else verdict,
-        reasons=tuple(_short(each, root, path) for each in errors or reasons),
-        proposal=proposal,
-        missing=missing,
-        custom_job=_custom_job(pipeline),
-    )
-
-
-def _is_pipeline(document: Mapping[str, Any]) -> bool:
-    keys = {key.replace("_", "").casefold() for key in document if isinstance(key, str)}
-    return "pipelinespec" in keys or {"root", "deploymentspec"} <= keys
-
-
-def _missing(pipeline: Pipeline) -> dict[str, Any]:
-    return {
-        name: _SAMPLES.get(each.type, "text")
-        for name, each in pipeline.root.input_parameters.items()
-        if each.default is None and not each.is_optional and name not in pipeline.job.parameters
-    }
-
-
-def _here(path: Path, pipeline: Pipeline, missing: Mapping[str, Any]) -> tuple[Verdict, tuple[str, ...], str]:
-    """Return whether it would run here, why not, and the lines of a configuration with which it would."""
-    try:
-        values = complete(pipeline.root.input_parameters, {**pipeline.job.parameters, **missing})
-        opened = engine.open_file(path, Options())
-        try:
-            engine.check(opened, parameters=missing, options=Options())
-        except UserError:
-            # The sample of a parameter may be the reason, such as for a machine type.
-            if not missing:
-                raise
-    except Refused as error:
-        # A run would refuse the addresses only after the steps have their stand-ins.
-        found = addresses.refusals(pipeline, values, buckets=Buckets(), has_credentials=False)
-        reasons = list(dict.fromkeys([*error.reasons, *found]))
-        proposal = proposed(pipeline, reasons)
-        others = [each for each in reasons if not _has_way_on(each)]
-        is_enough = proposal and not others
-        return Verdict.NEEDS if is_enough else Verdict.CANNOT, tuple(others or reasons), proposal
-    except UserError as error:
-        return Verdict.CANNOT, (str(error),), ""
-    return Verdict.RUNS, (), ""
-
-
-def _has_way_on(reason: str) -> bool:
-    return isinstance(reason, Refusal) and bool(reason.stand_in)
-
-
-def _custom_job(pipeline: Pipeline) -> str:
+        return [Row(path=str(path), name="", verdict=CANNOT, details=[str(error)])]
+    if errors := [f"{each.message} [{each.rule}]" for each in found if each.severity == "error"]:
+        verdict, reasons = REFUSED, errors
+    details = reasons[:_MAX_REASONS]
+    if verdict == NEEDS:
+        details = [", ".join(re.findall(r"^\[.*", proposal, re.MULTILINE))]
+    if missing:
+        details.append(f"parameters without a default: {', '.join(missing)}")
     accepts = CustomJobExecutor().accepts
-    for task in named_tasks(pipeline):
-        executor = pipeline.executors.get(task.component.executor)
-        if isinstance(executor, Container) and accepts(executor):
-            return task.path
-    return ""
+    jobs = [
+        task.path
+        for task in named_tasks(pipeline)
+        if (executor := pipeline.executors.get(task.component.executor)) and accepts(executor)
+    ]
+    return [
+        Row(
+            path=str(path),
+            name=pipeline.name,
+            verdict=verdict,
+            details=details,
+            proposal=proposal,
+            missing=missing,
+            custom_job=jobs[0] if jobs else "",
+        )
+    ]
 
 
-def _short(error: object, root: Path, path: Path) -> str:
-    """Return a message without the file, which is named above it."""
-    text = str(error)
-    for name in (reading.display(root / path), reading.display(path)):
-        text = text.removeprefix(f"{name}: ").removeprefix(f"{name} ")
-    return text
+def _here(path: Path, pipeline: Pipeline, missing: dict[str, Any]) -> tuple[str, list[str], str]:
+    """Return whether it would run here, why not, and the lines of a configuration with which it would.
+
+    Raises:
+        UserError: It cannot run.
+    """
+    values = complete(pipeline.root.input_parameters, pipeline.job.parameters | missing)
+    try:
+        opened = engine.open_file(path, Options())
+        # Otherwise the sample of a parameter may be the reason, such as for a machine type.
+        if not missing:
+            engine.check(opened, options=Options())
+        reasons = []
+    except Refused as error:
+        reasons = list(error.reasons)
+    # A run would refuse the addresses only after the steps have their stand-ins.
+    reasons += addresses.refusals(pipeline, values, buckets=Buckets(), has_credentials=False)
+    proposal = proposed(pipeline, reasons)
+    # Only a reason with a way on changes the proposal.
+    others = [each for each in reasons if not proposed(pipeline, [each])]
+    return (RUNS if not reasons else CANNOT if others else NEEDS), others or reasons, proposal
+
+
+def identifier(text: str, gap: str) -> str:
+    """Return the name of a pipeline in lower-case letters and digits, as part of the name of a file or a function."""
+    return re.sub(r"[^a-z0-9]+", gap, text.casefold())[:60].strip(gap) or "pipeline"

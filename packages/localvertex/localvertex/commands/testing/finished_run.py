@@ -1,6 +1,6 @@
 """A run that a test can assert on: its state, and the outputs, metrics and logs of each step by name."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,10 +26,10 @@ class BySteps(dict[str, Any]):
             KeyError: There is none, or there are several; the text has the steps of the run.
         """
         paths = [path for path in self if path.rpartition("/")[2] == name]
-        if len(paths) == 1:
-            return self[paths[0]]
-        hint = f"; give one of {', '.join(paths)}" if paths else did_you_mean(str(name), self)
-        raise KeyError(f"{len(paths) or 'no'} steps are called {quote(name)}{hint}; the run has {', '.join(self)}")
+        if len(paths) != 1:
+            text = f"{len(paths) or 'no'} steps are called {quote(name)}{did_you_mean(name, self)}"
+            raise KeyError(f"{text}; the run has {', '.join(self)}")
+        return self[paths[0]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,75 +40,70 @@ class FinishedRun:
     """SUCCEEDED, FAILED or CANCELLED."""
     error: str
     """Why it failed, one line; empty when it succeeded."""
-    outputs: Mapping[str, Mapping[str, Any]]
+    outputs: BySteps
     """By step, the values of its output parameters and the paths of its artifacts; a list has a list of paths."""
     pipeline_outputs: Mapping[str, Any]
     """The outputs of the pipeline itself, in the same form."""
-    metrics: Mapping[str, Mapping[str, Any]]
+    metrics: BySteps
     """By step, the values of its scalar metrics."""
-    logs: Mapping[str, str]
+    logs: BySteps
     """By step, its log, followed by those of the replicas of its custom job."""
-    tasks: Mapping[str, Mapping[str, Any]]
+    tasks: BySteps
     """By step, its entry in run.json, for example `tasks["train"]["custom_job"]["num_restarts"]`."""
-    models: tuple[Mapping[str, Any], ...]
+    models: list[Any]
     """The models of the run, as in run.json."""
-    given: frozenset[str]
+    given: set[str]
     """The paths of the steps that did not run, because the test or localvertex.toml gave their outputs."""
     run_dir: Path
     """The folder of the run."""
 
 
-def finished_run(record: Mapping[str, Any]) -> FinishedRun:
+def finished_run(record: dict[str, Any]) -> FinishedRun:
     """Return the run with this record, whose files exist."""
-    run_dir = Path(record["work_dir"], record["run_id"])
-    steps = {task["path"]: task for task in record["tasks"] if task["kind"] == "step"}
-    buckets = Buckets.of_record(dict(record))
-    metrics: dict[str, dict[str, Any]] = {path: {} for path in steps}
+    run_dir, buckets = Path(record["work_dir"], record["run_id"]), Buckets.of_record(record)
+    steps = BySteps({task["path"]: task for task in record["tasks"] if task["kind"] == "step"})
+    metrics = BySteps({path: {} for path in steps})
     for each in record["metrics"]:
-        metrics.setdefault(each["task"], {})[each["name"]] = each["value"]
+        metrics[each["task"]][each["name"]] = each["value"]
+    logs = {
+        path: "".join(log.read_text(errors="replace") for log in step_logs.of_step(run_dir / path)) for path in steps
+    }
     return FinishedRun(
         state=record["state"],
         error=one_line(record["error"] or ""),
         outputs=BySteps({path: _values(task["outputs"], buckets) for path, task in steps.items()}),
         pipeline_outputs=_values(record["outputs"], buckets),
-        metrics=BySteps(metrics),
-        logs=BySteps({path: _text(step_logs.of_step(run_dir / path)) for path in steps}),
-        tasks=BySteps(steps),
-        models=tuple(record["models"]),
-        given=frozenset(path for path, task in steps.items() if task["state"] == "GIVEN"),
+        metrics=metrics,
+        logs=BySteps(logs),
+        tasks=steps,
+        models=record["models"],
+        given={path for path, task in steps.items() if task["state"] == State.GIVEN},
         run_dir=run_dir,
     )
 
 
-def problem(record: Mapping[str, Any], *, expects_failure: bool) -> str:
-    """Return in what the end of a run differs from what is expected; empty when it does not.
+def check(record: dict[str, Any], *, expects_failure: bool) -> None:
+    """Check that a run ended as expected; a fault that did not happen counts, too: the test would show nothing.
 
-    A fault that did not happen counts, too: the test would show nothing.
+    Raises:
+        PipelineFailed: It did not.
     """
-    name, state = record["pipeline_name"], record["state"]
+    __tracebackhide__ = True
+    has_failed, unused = record["state"] != State.SUCCEEDED, record["unused_faults"]
+    if has_failed == expects_failure and not unused:
+        return
+    why = record["error"] if has_failed != expects_failure else unused[0]
     run_dir = Path(record["work_dir"], record["run_id"])
-    found = ""
-    if expects_failure and state == State.SUCCEEDED:
-        found = f"pipeline {name} succeeded; expected a failure"
-    elif state != State.SUCCEEDED and not expects_failure:
-        found = f"pipeline {name} {state}: {record['error']}"
-    elif record["unused_faults"]:
-        found = f"pipeline {name} {state}: {record['unused_faults'][0]}"
-    if not found:
-        return ""
-    log, lines = failure.log_of(dict(record), run_dir)
-    more = [*(f"  | {line}" for line in lines), *([f"log: {log}"] if log else [])]
-    return "\n".join(one_line(line) for line in [found, *more, f"run: {run_dir}"])
+    _, lines = failure.log_of(record, run_dir)
+    head = f"pipeline {record['pipeline_name']} {record['state']}: {why or 'expected a failure'}"
+    text = [head, *(f"  | {line}" for line in lines), f"run: {run_dir}"]
+    raise PipelineFailed("\n".join(map(one_line, text)))
 
 
 def _values(outputs: Mapping[str, Any], buckets: Buckets) -> dict[str, Any]:
     """Return the values of the parameters and the paths of the artifacts of a record's `outputs`."""
-    found: dict[str, Any] = dict(outputs["parameters"])
+    found = dict(outputs["parameters"])
     for name, group in outputs["artifacts"].items():
         paths = [Path(buckets.path_of(each["uri"])) for each in group]
         found[name] = paths[0] if len(paths) == 1 else paths
     return found
-
-
-def _text(files: Iterable[Path]) -> str:
-    return "".join(each.read_text(errors="replace") for each in files)

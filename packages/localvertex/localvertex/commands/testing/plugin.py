@@ -25,13 +25,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-if TYPE_CHECKING:
-    from localvertex.commands.testing.finished_run import FinishedRun
-
+_POLL_SECONDS = 0.01
 _SDK_POLL_SECONDS = 0.1
 """In place of the 5 s for which the SDK waits before it asks for the state of a job again."""
 
@@ -52,58 +50,51 @@ class Vertex:
 
 @pytest.fixture
 def vertex(
-    tmp_path: Path,
-    tmp_path_factory: pytest.TempPathFactory,
-    request: pytest.FixtureRequest,
-    _localvertex_host: "_Host",
+    _localvertex_folder: Path, _localvertex_host: subprocess.Popen[str], request: pytest.FixtureRequest
 ) -> Iterator[Vertex]:
     """Start a local endpoint on a free port and point google-cloud-aiplatform at it; both end with the test."""
-    try:
-        with warnings.catch_warnings():
-            # Deprecations in what Google's packages import are not those of the test.
-            warnings.simplefilter("ignore")
-            from localvertex import client
-            from localvertex.runner.options import Options
-            from localvertex.values.configuration import FILE
-    except ImportError as error:
-        raise _not_installed("vertex", error, "serve") from None
-    work_dir, buckets = _folders(tmp_path, tmp_path_factory)
-    how = Options(work_dir=work_dir)
-    config = request.config.rootpath / FILE
-    words = ["--gcs-root", str(buckets), *(["--config", str(config)] if config.exists() else [])]
-    with (
-        _server(_localvertex_host, work_dir, words) as address,
-        _own_settings_of_sdk(),
-        pytest.MonkeyPatch.context() as patch,
-    ):
+    with warnings.catch_warnings():
+        # Deprecations in what Google's packages import are not those of the test.
+        warnings.simplefilter("ignore")
+        from google.cloud import aiplatform
+        from google.cloud.aiplatform.metadata import metadata
+
+        from localvertex import Options, client
+        from localvertex.values.configuration import FILE
+    work_dir, buckets = _localvertex_folder / "runs", _localvertex_folder / "buckets"
+    config, how = request.config.rootpath / FILE, Options()
+    words = ["serve", "--port", "0", "--work-dir", str(work_dir), "--gcs-root", str(buckets)]
+    words += ["--config", str(config)] if config.exists() else []
+    with _server(_localvertex_host, work_dir, words) as address, pytest.MonkeyPatch.context() as patch:
         patch.setenv("STORAGE_EMULATOR_HOST", address)
         for name, module in list(sys.modules.items()):
             if name.startswith("google.cloud.aiplatform.") and hasattr(module, "_JOB_WAIT_TIME"):
                 patch.setattr(module, "_JOB_WAIT_TIME", _SDK_POLL_SECONDS)
+        # The settings that the SDK has after its import; the second has the experiment, of which a process has one.
+        for settings in (aiplatform.initializer.global_config, vars(metadata)["_experiment_tracker"]):
+            for name, value in vars(type(settings)()).items():
+                patch.setattr(settings, name, value)
         client.init(work_dir, project=how.project, location=how.region, api_transport="rest")
         yield Vertex(project=how.project, location=how.region, work_dir=work_dir, buckets=buckets, address=address)
 
 
 @pytest.fixture
-def run_pipeline(
-    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
-) -> "Callable[..., FinishedRun]":
+def run_pipeline(_localvertex_folder: Path, request: pytest.FixtureRequest) -> Callable[..., Any]:
     """Run pipelines on this machine, in the work folder of the test."""
-    work_dir, buckets = _folders(tmp_path, tmp_path_factory)
     root, numbers = request.config.rootpath, itertools.count(1)
 
     def run(
         file: Any,
         parameters: Mapping[str, Any] | None = None,
         *,
-        given: Mapping[str, Mapping[str, Any]] | None = None,
+        given: Mapping[str, Any] | None = None,
         faults: Sequence[str] = (),
         artifacts: Mapping[str, Any] | None = None,
         expect_failure: bool = False,
-        config: str | os.PathLike[str] | None = None,
+        config: str | Path = "",
         **options: Any,
-    ) -> "FinishedRun":
-        """Run a pipeline to its end and return what it did.
+    ) -> Any:
+        """Run a pipeline to its end and return what it did, a `FinishedRun`.
 
         Args:
             file: A compiled file, relative to pytest's root folder, or a pipeline function of kfp.
@@ -113,7 +104,7 @@ def run_pipeline(
             faults: Faults as for `localvertex run --fault`, such as "SIGKILL workerpool0-0 at 5s".
             artifacts: Files and folders by the name of an input artifact of the pipeline.
             expect_failure: Whether the run has to fail.
-            config: A localvertex.toml; None for the one in pytest's root folder, if there is one.
+            config: A localvertex.toml; empty for the one in pytest's root folder, if there is one.
             **options: Other fields of `localvertex.Options`, such as `use_cache`.
 
         Raises:
@@ -121,147 +112,91 @@ def run_pipeline(
             UserError: The input is invalid, or the pipeline cannot run here; nothing has run.
         """
         __tracebackhide__ = True
-        try:
-            import localvertex
-            from localvertex.commands.testing.finished_run import PipelineFailed, finished_run, problem
-            from localvertex.jobs.faults.faults import parse
-            from localvertex.show.terminal.lines import Lines
-        except ImportError as error:
-            raise _not_installed("run_pipeline", error, "run") from None
-        path = root / file if isinstance(file, str | os.PathLike) else _compiled(file, tmp_path)
-        found = _configuration(root, config, given or {})
-        # The SDK names its jobs by pipeline and second; a run of the same test must not take such a name.
+        import localvertex
+        from localvertex.commands.testing.finished_run import check, finished_run
+        from localvertex.jobs.faults.faults import parse
+        from localvertex.show.terminal.lines import Lines
+        from localvertex.values import configuration
+
+        toml = root / (config or configuration.FILE)
+        found = configuration.read(toml) if config or toml.exists() else configuration.Configuration(file=toml)
+        # Paths become texts.
+        outputs = found.given_outputs | json.loads(json.dumps(given or {}, default=str))
         own: dict[str, Any] = {
-            "work_dir": work_dir,
-            "gcs_root": buckets,
+            "work_dir": _localvertex_folder / "runs",
+            "gcs_root": _localvertex_folder / "buckets",
+            # The SDK names its jobs by pipeline and second; a run of the same test must not take such a name.
             "run_id": f"run-{next(numbers)}",
-            "max_backoff_seconds": 1.0,
+            "configuration": replace(found, given_outputs=outputs, create_buckets=True),
+            "faults": tuple(map(parse, faults)),
         }
-        how = localvertex.Options(configuration=found, faults=tuple(map(parse, faults)), **(own | options))
+        path = root / file if isinstance(file, str | Path) else _compiled(file, _localvertex_folder)
+        how = localvertex.Options(**(own | options))
         record = localvertex.run(path, parameters=parameters, artifacts=artifacts, options=how, display=Lines(print))
         if record["stopped_by_signal"]:
             signal.raise_signal(record["stopped_by_signal"])
-        if text := problem(record, expects_failure=expect_failure):
-            raise PipelineFailed(text)
+        check(record, expects_failure=expect_failure)
         return finished_run(record)
 
     return run
 
 
-def _folders(tmp_path: Path, factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """Return the work folder and the buckets of a test; both fixtures of a test have the same.
+@pytest.fixture
+def _localvertex_folder(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a test's runs and buckets.
 
     All tests of a session share the environments of steps that install packages: they are built once and never change.
     """
-    work_dir, buckets = tmp_path / "vertex" / "runs", tmp_path / "vertex" / "buckets"
-    environments, shared = work_dir / ".localvertex" / "environments", factory.getbasetemp() / "environments"
-    if not work_dir.exists():
-        for each in (environments.parent, buckets, shared):
-            each.mkdir(parents=True, exist_ok=True)
-        environments.symlink_to(shared, target_is_directory=True)
-    return work_dir, buckets
+    private, shared = tmp_path / "vertex" / "runs" / ".localvertex", tmp_path_factory.getbasetemp() / "environments"
+    for each in (private, tmp_path / "vertex" / "buckets", shared):
+        each.mkdir(parents=True, exist_ok=True)
+    (private / "environments").symlink_to(shared, target_is_directory=True)
+    return tmp_path / "vertex"
 
 
-def _configuration(root: Path, config: Any, given: Mapping[str, Mapping[str, Any]]) -> Any:
-    """Return the configuration of a run: that of a file, with the outputs that the test gives, and with any bucket."""
-    from localvertex.values import configuration
-
-    file = root / (config or configuration.FILE)
-    found = configuration.read(file) if config or file.exists() else configuration.Configuration(file=file)
-    texts = {
-        step: {name: str(value) if isinstance(value, os.PathLike) else value for name, value in outputs.items()}
-        for step, outputs in given.items()
-    }
-    return replace(found, given_outputs={**found.given_outputs, **texts}, create_buckets=True)
+@pytest.fixture(scope="session")
+def _localvertex_host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[subprocess.Popen[str]]:
+    """Start the process that starts servers: where it finds no module of the user, and where Ctrl-C does not end it."""
+    words, folder = [sys.executable, "-m", "localvertex.commands.testing.host"], tmp_path_factory.mktemp("host")
+    pipe = subprocess.PIPE
+    with subprocess.Popen(words, cwd=folder, stdin=pipe, stdout=pipe, text=True, start_new_session=True) as host:
+        yield host
 
 
-def _compiled(pipeline: Any, tmp_path: Path) -> Path:
-    """Compile a pipeline function into the folder of the test."""
+def _compiled(pipeline: Any, folder: Path) -> Path:
     from kfp import compiler
 
-    path = tmp_path / "vertex" / "compiled" / f"{pipeline.name}.yaml"
-    path.parent.mkdir(exist_ok=True)
+    path = folder / f"{pipeline.name}.yaml"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         compiler.Compiler().compile(pipeline, str(path))
     return path
 
 
-class _Host:
-    """The process that starts the servers of this session; itself started by the first."""
-
-    def __init__(self) -> None:
-        self._process: subprocess.Popen[str] | None = None
-
-    def ask(self, folder: Path, request: Mapping[str, Any]) -> int:
-        """Return its answer to a request; it starts in `folder`, where it finds no module of the user."""
-        if self._process is None:
-            words = [sys.executable, "-m", "localvertex.commands.testing.host"]
-            pipe = subprocess.PIPE
-            # In a session of its own: Ctrl-C must reach pytest alone, which then ends the servers.
-            self._process = subprocess.Popen(
-                words, cwd=folder, stdin=pipe, stdout=pipe, text=True, start_new_session=True
-            )
-        print(json.dumps(request), file=self._process.stdin, flush=True)
-        return int(self._process.stdout.readline()) if self._process.stdout else 0
-
-    def close(self) -> None:
-        """End it, and wait for its end."""
-        if self._process is not None:
-            self._process.communicate()
-
-
-@pytest.fixture(scope="session")
-def _localvertex_host() -> Iterator[_Host]:
-    host = _Host()
-    yield host
-    host.close()
-
-
 @contextmanager
-def _server(host: _Host, work_dir: Path, options: list[str]) -> Iterator[str]:
+def _server(host: subprocess.Popen[str], work_dir: Path, words: list[str]) -> Iterator[str]:
     """Serve a work folder in a process and return the address; the process has ended after the block."""
     from localvertex.api.access import token_file
-    from localvertex.commands.testing.host import LOG, POLL_SECONDS, RUNNING
 
-    folder = work_dir.parent
-    words = ["serve", "--port", "0", "--work-dir", str(work_dir), *options]
-    server = host.ask(folder, {"start": words, "environment": dict(os.environ), "folder": str(folder)})
+    print(json.dumps([str(work_dir.parent), words, dict(os.environ)]), file=host.stdin, flush=True)
+    server = int(next(iter(host.stdout or ())))
     try:
         while not (address := token_file.address(work_dir)):
-            if host.ask(folder, {"poll": server}) != RUNNING:
-                text = (folder / LOG).read_text().strip()
-                raise pytest.UsageError(f"vertex: localvertex serve did not start: {text}")
-            time.sleep(POLL_SECONDS)
+            if not _signalled(server, 0):
+                log = work_dir.with_name("serve.log").read_text().strip()
+                raise pytest.UsageError(f"vertex: localvertex serve did not start: {log}")
+            time.sleep(_POLL_SECONDS)
         yield address
     finally:
-        host.ask(folder, {"stop": server})
+        _signalled(server, signal.SIGTERM)
+        while _signalled(server, 0):
+            time.sleep(_POLL_SECONDS)
 
 
-@contextmanager
-def _own_settings_of_sdk() -> Iterator[None]:
-    """Begin with the settings that the SDK has after its import, and restore those of before."""
-    from google.cloud.aiplatform import initializer
-    from google.cloud.aiplatform.metadata import metadata
-
-    # The second has the experiment, of which the SDK has one per process.
-    settings = [initializer.global_config, vars(metadata)["_experiment_tracker"]]
-    before = [dict(vars(each)) for each in settings]
-
-    def fill(each: Any, values: Mapping[str, Any]) -> None:
-        vars(each).clear()
-        vars(each).update(values)
-
-    for each in settings:
-        fill(each, vars(type(each)()))
+def _signalled(process: int, number: int) -> bool:
+    """Send a signal, and return whether there still is such a process."""
     try:
-        yield
-    finally:
-        for each, values in zip(settings, before, strict=True):
-            fill(each, values)
-
-
-def _not_installed(name: str, error: ImportError, extra: str) -> pytest.UsageError:
-    from localvertex_base import extras
-
-    return pytest.UsageError(f"{name} needs {error.name}; {extras.install(extra)}")
+        os.kill(process, number)
+    except ProcessLookupError:
+        return False
+    return True

@@ -63,7 +63,7 @@ def test_a_run_can_be_asserted_on(run_pipeline, tmp_path):
     assert run.metrics["greet"] == {"length": 3.0}
     assert "greeting you" in run.logs["greet"]
     assert run.tasks["greet"]["attempts"] == 1
-    assert (run.models, run.given) == ((), frozenset())
+    assert (run.models, run.given) == ([], set())
     assert tmp_path in run.run_dir.parents
     with pytest.raises(KeyError, match="did you mean greet.; the run has greet"):
         run.outputs["gret"]
@@ -205,7 +205,7 @@ def test_no_test_sees_the_records_of_another_and_no_output_has_a_token(
     ]
     assert "PipelineFailed: pipeline hello FAILED: greet: " in done.stdout
     assert "ValueError: there is nobody to greet" in done.stdout
-    assert "PipelineFailed: pipeline hello succeeded; expected a failure" in done.stdout
+    assert "PipelineFailed: pipeline hello SUCCEEDED: expected a failure" in done.stdout
     assert "plugin.py" not in done.stdout  # a failure is shown at the line of the test
     assert {each.name for each in repository.iterdir()} - before <= {"__pycache__", "seen"}
     # pytest also makes a link "current" to the folder of each test.
