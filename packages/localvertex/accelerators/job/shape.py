@@ -117,6 +117,9 @@ class Reading(Findings):
         return value
 
     def _bool(self, value: object, path: str) -> Any:
+        # Operations of google-cloud-pipeline-components before 2.0 have texts, which the API reads as proto3 JSON.
+        if value in ("true", "false"):
+            return value == "true"
         return value if isinstance(value, bool) else self._wrong(value, "true or false", path)
 
     def _whole(self, value: object, path: str, limit: int) -> Any:

@@ -3,6 +3,7 @@
 import argparse
 import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from localvertex import jobs, runs
@@ -11,15 +12,18 @@ from localvertex.containers.options import ContainerOptions
 from localvertex.jobs.faults import faults
 from localvertex.runner import input_artifacts
 from localvertex.runner.checks import container_images
+from localvertex.runner.checks.proposal import in_place_of
 from localvertex.runner.display import Display
 from localvertex.runner.engine import open_file
 from localvertex.runner.options import Options
 from localvertex.show.terminal import resume_command, summary
 from localvertex.show.terminal.lines import Lines
+from localvertex.store.run_folder import pipeline_copy
 from localvertex.store.runs import find_readable
 from localvertex.store.task import State
 from localvertex.values import configuration
 from localvertex.values.configuration import Configuration
+from localvertex_base.compiled.load import load
 from localvertex_base.userinput import parameters
 from localvertex_base.userinput.errors import UserError
 
@@ -30,10 +34,21 @@ def execute(options: argparse.Namespace) -> int:
     content = start(options, with_api(run_options(options)))
     summary.show(content)
     if content["state"] != State.SUCCEEDED:
+        if content["state"] == State.FAILED and (proposal := _stand_ins(content)):
+            print(f"to run without what failed, add to localvertex.toml and run the file again:\n\n{proposal}\n")
         print(resume_command.sentence(content))
     if content["stopped_by_signal"]:
         return 128 + int(content["stopped_by_signal"])
     return 0 if content["state"] == State.SUCCEEDED else 1
+
+
+def _stand_ins(content: dict[str, Any]) -> str:
+    """Return the lines of localvertex.toml that give the outputs of the failed steps; empty without any."""
+    tasks = [each for each in content["tasks"] if each["kind"] == "step" and each["state"] == State.FAILED]
+    if not tasks:
+        return ""
+    file = load(pipeline_copy(Path(content["work_dir"]) / content["run_id"]))
+    return in_place_of(file.pipeline, [each["path"] for each in tasks])
 
 
 def run_options(options: argparse.Namespace) -> Options:

@@ -203,12 +203,20 @@ class StandIns:
         for image, each in configuration.images.items():
             if each.path is not None and not each.path.is_dir():
                 raise UserError(f'[image."{image}"] path = {str(each.path)!r} is not a folder; name the source folder')
+            # As all paths of the file: what it names in its folder is that file.
+            command = tuple(
+                str(configuration.folder / word) if "/" in word and (configuration.folder / word).is_file() else word
+                for word in each.command
+            )
+            python = each.python
+            if python is None and command and is_python(command[0]) and os.path.isabs(command[0]):
+                python = Path(command[0])
             self._images[image] = StandIn(
                 image=image,
                 path=each.path,
-                command=each.command,
+                command=command,
                 packages=each.packages,
-                python=read(each.python) if each.python else OWN,
+                python=read(python) if python else OWN,
             )
 
     def of(self, image: str, words: Iterable[str] = ()) -> StandIn:

@@ -96,7 +96,11 @@ class Scheduling:
         Raises:
             TaskFailed: The timeout is negative.
         """
-        disable_retries = bool(fields.get("disable_retries"))
+
+        def is_set(name: str) -> bool:
+            return fields.get(name) in (True, "true")
+
+        disable_retries = is_set("disable_retries")
         timeout_seconds = float(str(fields.get("timeout", "")).removesuffix("s") or 0)
         if timeout_seconds < 0:
             text = f"scheduling.timeout {timeout_seconds:g}s: expected a positive duration, or leave it out"
@@ -106,7 +110,7 @@ class Scheduling:
             is_spot=fields.get("strategy") == "SPOT",
             disable_retries=disable_retries,
             # The API reference: disable_retries overrides it to false.
-            restart_job_on_worker_restart=bool(fields.get("restart_job_on_worker_restart")) and not disable_retries,
+            restart_job_on_worker_restart=is_set("restart_job_on_worker_restart") and not disable_retries,
         )
 
 

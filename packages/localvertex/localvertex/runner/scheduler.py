@@ -235,7 +235,9 @@ class Scheduler:
             failed = [child.name for child in task.children.values() if child.state is State.FAILED]
             return self.finish(task, State.FAILED, error=f"failed tasks: {', '.join(failed)}")
         task.outputs = collect_loop(task) if task.is_loop else collect_dag(task)
-        return self.finish(task, State.SUCCEEDED)
+        # What has no step that ran has computed nothing.
+        is_given = task.parent is not None and State.GIVEN in states and states <= {State.GIVEN, State.NOT_TRIGGERED}
+        return self.finish(task, State.GIVEN if is_given else State.SUCCEEDED)
 
     def finish(self, task: Task, state: State, *, error: str = "", note: str = "") -> None:
         """Move a task to a final state and report the change."""

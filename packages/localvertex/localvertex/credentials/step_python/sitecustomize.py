@@ -167,8 +167,6 @@ def _change_requests(module: ModuleType) -> None:
 
 def _change_grpc(module: ModuleType) -> None:
     """Refuse the calls of channels to Google; also for `grpc.aio`."""
-    from types import SimpleNamespace
-
     kinds = ("unary_unary", "unary_stream", "stream_unary", "stream_stream")
 
     def instead(opened: Any) -> Any:
@@ -186,10 +184,15 @@ def _change_grpc(module: ModuleType) -> None:
 
             # `grpc.aio` has lists of interceptors, to which Google's libraries add.
             lists: dict[str, Any] = {f"_{kind}_interceptors": [] for kind in kinds}
-            return SimpleNamespace(**dict.fromkeys((*kinds, "close"), method), **lists)
+            refusing = object.__new__(refusing_kind)
+            vars(refusing).update(dict.fromkeys((*kinds, "close"), method), **lists)
+            return refusing
 
         return channel
 
+    # Generated clients call what they are given as a channel, unless it is one.
+    refusing_kind = type(module.Channel)("RefusingChannel", (module.Channel,), {})
+    refusing_kind.__abstractmethods__ = frozenset()
     for name in ("secure_channel", "insecure_channel"):
         setattr(module, name, instead(getattr(module, name)))
 

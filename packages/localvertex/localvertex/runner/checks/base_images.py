@@ -7,6 +7,7 @@ import ast
 import re
 import sys
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 from localvertex.containers.choice import Choice
 from localvertex.containers.stand_ins import StandIn, advice, is_plain, package_of
@@ -38,8 +39,21 @@ def _problems(container: Container, stand_in: StandIn) -> Iterator[str]:
         return
     for module in _imported(container.command[-1]):
         if not (module in sys.stdlib_module_names or stand_in.finds(module)):
+            if folder := _source_folder(module):
+                # An index may have another package with the name of the user's module.
+                table = f'[image."{container.image}"]'
+                text = f'its base image has {module}, and so has this repository; add to {table}: path = "{folder}"'
+                yield Refusal(f"{container.path}: {text}", "image", container.image)
+                continue
             text = f"{container.path}: {advice(container.image, module)}"
             yield Refusal(text, "install", f"{container.image} {package_of(module)}")
+
+
+def _source_folder(module: str) -> str:
+    """Return the folder in which the user's sources have a module, as a user would write it; empty for none."""
+    folders = (Path(each) for each in (".", "src"))
+    found = (each for each in folders if (each / module).is_dir() or (each / f"{module}.py").is_file())
+    return str(next(found, ""))
 
 
 def _imported(source: str) -> set[str]:

@@ -42,6 +42,18 @@ def proposed(pipeline: Pipeline, reasons: Iterable[str]) -> str:
     return "\n\n".join(blocks)
 
 
+def in_place_of(pipeline: Pipeline, paths: Iterable[str]) -> str:
+    """Return the lines that give the outputs of these tasks, which have failed.
+
+    Args:
+        pipeline: The pipeline.
+        paths: Their paths in a record.
+    """
+    # Without the numbers of iterations.
+    names = {"/".join(part for part in path.split("/") if not part.isdecimal()) for path in paths}
+    return "\n\n".join(_given(task) for task in named_tasks(pipeline) if task.path in names)
+
+
 def _by_image(names: Iterable[str]) -> dict[str, list[str]]:
     images = defaultdict(list)
     for image, _, package in (name.rpartition(" ") for name in names):

@@ -114,7 +114,7 @@ def _end_sentence(content: dict[str, Any]) -> str:
         text += f" after {content['seconds']:.1f} s"
     if num_resumes:
         text += f" in all, resumed {'once' if num_resumes == 1 else f'{num_resumes} times'}"
-    if num_given := sum(task["state"] == State.GIVEN for task in content["tasks"]):
+    if num_given := sum(task["state"] == State.GIVEN for task in content["tasks"] if task["kind"] == "step"):
         text += f", with given outputs in place of {num_given} step{'s' * (num_given > 1)}"
     stopped_by = content.get("stopped_by_signal")
     return text + (f", stopped by {_STOPPED_BY.get(stopped_by, f'signal {stopped_by}')}" if stopped_by else "")

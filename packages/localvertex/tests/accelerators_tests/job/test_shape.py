@@ -31,3 +31,9 @@ def test_files_and_components_may_use_camel_case() -> None:
     }
     assert check_custom_job(job, today=TODAY) == []
     assert check_worker_pools(job["workerPoolSpecs"], today=TODAY) == []
+
+
+@pytest.mark.parametrize(("text", "rules"), [("false", []), ("true", []), ("no", ["field-type"])])
+def test_a_switch_may_be_the_text_that_operations_before_2_0_write(text: str, rules: list[str]) -> None:
+    job = {"worker_pool_specs": [pool()], "scheduling": {"disable_retries": text}}
+    assert [each.rule for each in check_custom_job(job, today=TODAY) if each.severity == "error"] == rules

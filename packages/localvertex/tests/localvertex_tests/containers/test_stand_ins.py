@@ -15,8 +15,11 @@ from localvertex_tests.processes.test_environments import make_old_kfp, make_whe
 
 import localvertex
 from localvertex.containers.stand_ins import StandIn, StandIns
+from localvertex.errors import Refused
 from localvertex.processes import interpreters
 from localvertex.runner import engine
+from localvertex.runner.options import Options
+from localvertex.values import configuration
 from localvertex.values.configuration import Configuration, ImageStandIn
 from localvertex_base.userinput.errors import UserError
 from vertex_testing.runs import Compile, Execute, FindTask
@@ -79,6 +82,48 @@ def test_python_code_of_the_image_is_found_in_its_source(source: Path, command: 
     expected = command[-1] if "-m" in command else str(source / "app" / "train.py")
     assert words == ("python3", *command[1:-1], expected, "{{$.inputs.parameters['a']}}")
     assert stand_in.add_path({"PYTHONPATH": "/mine"})["PYTHONPATH"] == f"{source}{os.pathsep}/mine"
+
+
+def test_a_command_names_its_script_and_interpreter_relative_to_the_file(tmp_path: Path) -> None:
+    (tmp_path / "env").symlink_to(sys.prefix)
+    (tmp_path / "app").mkdir()
+    (tmp_path / "app" / "train.py").touch()
+    python = f"env/bin/{Path(sys.executable).name}"
+    image = ImageStandIn(command=(python, "app/train.py", "app", "missing/train.txt"))
+    stand_in = StandIns(Configuration(file=tmp_path / "localvertex.toml", images={IMAGE: image})).of(IMAGE)
+    assert stand_in.words(["the", "image's"], ["1"]) == (
+        "python3",
+        str(tmp_path / "app" / "train.py"),
+        "app",
+        "missing/train.txt",
+        "1",
+    )
+    assert stand_in.python.path == tmp_path / python
+
+
+def test_a_module_of_the_repository_is_proposed_as_source_and_never_as_a_package_of_an_index(
+    compiled: Compile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "src" / "shop").mkdir(parents=True)
+
+    @dsl.component(base_image=IMAGE, install_kfp_package=False)
+    def train() -> None:
+        import shop  # noqa: F401
+
+    @dsl.pipeline
+    def trains() -> None:
+        train()
+
+    with pytest.raises(Refused) as error:
+        engine.open_file(compiled(trains))
+    text = f'its base image has shop, and so has this repository; add to [image."{IMAGE}"]: path = "src"'
+    assert text in str(error.value)
+    assert error.value.proposal.startswith(f'[image."{IMAGE}"]\npath = ')
+    assert "packages" not in error.value.proposal
+    (tmp_path / "localvertex.toml").write_text(error.value.proposal.replace("path/to/source", "src"))
+    options = Options(configuration=configuration.read(tmp_path / "localvertex.toml"))
+    assert engine.open_file(compiled(trains), options).pipeline.name == "trains"
 
 
 def test_what_is_not_in_the_source_is_said_in_one_line(source: Path) -> None:

@@ -168,3 +168,19 @@ def test_the_user_s_credentials_mean_the_real_services() -> None:
 
 def test_its_copy_of_the_project_number_is_the_same() -> None:
     assert sitecustomize.PROJECT_NUMBER == buckets.PROJECT_NUMBER
+
+
+def test_a_generated_client_takes_the_channel_that_refuses_as_one() -> None:
+    # Google's generated clients of other services, such as that of traces, are given a channel.
+    code = """
+import grpc, grpc.aio
+for opened in (grpc.secure_channel, grpc.aio.secure_channel):
+    channel = opened("cloudtrace.googleapis.com:443", grpc.ssl_channel_credentials())
+    print(isinstance(channel, (grpc.Channel, grpc.aio.Channel)))
+    attempt(lambda: channel.unary_unary("/google.devtools.cloudtrace.v2.TraceService/BatchWriteSpans")(b""))
+"""
+    env = {**os.environ, "PYTHONPATH": FOLDER, VARIABLE: "/nowhere"}
+    done = subprocess.run([sys.executable, "-c", WATCHED + code], env=env, capture_output=True, text=True)
+    lines = done.stdout.splitlines()
+    assert [lines[0], lines[2]] == ["True", "True"], done.stdout + done.stderr
+    assert all("cloudtrace.googleapis.com" in line and "was not sent" in line for line in (lines[1], lines[3]))

@@ -57,6 +57,9 @@ def test_each_upload_is_a_version_with_its_description(
     second = task(record, "model-upload-2")["outputs"]["artifacts"]["model"][0]
     assert second["metadata"]["resourceName"].endswith("models/digits@2")
     assert [each["resource_name"] for each in record["models"]][1].endswith("@2")
+    # Nothing here serves it, so that it is no reason to refuse the run.
+    said = [each for each in record["warnings"] if "the model is registered, but cannot be served here: " in each]
+    assert [each.partition(":")[0] for each in said] == ["model-upload", "model-upload-2"]
 
 
 @dsl.pipeline(name="notifies")

@@ -9,6 +9,7 @@ import psutil
 import pytest
 
 from localvertex.jobs import JobState, JobStatus, Outcome
+from localvertex.jobs.job import Scheduling
 
 # Every start adds a line to a file of the replica; `count` is the number of lines.
 COUNT = """
@@ -171,3 +172,9 @@ def test_restarts_are_reported_as_they_happen(message: Messages, run: Run, log: 
     run(message((program, 1)), report=reported.append)
     assert reported == ["workerpool0-0: exit code 137 (SIGKILL); last line of its log: no data; restart 1 of 5"]
     assert "exit code 0" in log()
+
+
+@pytest.mark.parametrize(("text", "expected"), [("true", True), ("false", False), (True, True), (None, False)])
+def test_switches_of_scheduling_may_be_texts(text: Any, expected: bool) -> None:
+    assert Scheduling.of({"restart_job_on_worker_restart": text}).restart_job_on_worker_restart is expected
+    assert Scheduling.of({"disable_retries": text}).disable_retries is expected

@@ -158,6 +158,8 @@ def test_what_is_proposed_lets_the_pipeline_run(compiled: Any, execute: Any, rea
     assert record["state"] == "SUCCEEDED", record["error"]
     states = {each["path"]: each["state"] for each in record["tasks"] if each["kind"] == "step"}
     assert set(states.values()) == {"GIVEN"}
+    # Nor is a dag whose steps are all given shown as succeeded by itself.
+    assert {each["state"] for each in record["tasks"]} == {"GIVEN"}
     assert states["exit-handler-1/for-loop-3/1/condition-4/inner/bigquery-query-job"] == "GIVEN"
     assert len(states) == 9
 

@@ -74,6 +74,9 @@ def test_each_error_is_said_once(compiled: Compile, tmp_path: Path, has_terminal
     assert output.count("log: ") == 1
     assert len(re.findall("^r: FAILED after [0-9.]+ s\r*$", output, re.MULTILINE)) == 1
     assert len(re.findall("^resume: ", output, re.MULTILINE)) == 1
+    # Each can be given, but nothing that only waited for them.
+    proposed = output.replace("\r", "").partition("add to localvertex.toml and run the file again:\n\n")[2]
+    assert proposed.startswith("[step.fail]\noutputs = {}\n\n[step.fail-2]\noutputs = {}\n\nresume: ")
 
 
 @pytest.mark.parametrize("has_terminal", [True, False])
