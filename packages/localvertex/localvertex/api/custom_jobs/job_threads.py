@@ -18,9 +18,10 @@ from localvertex.jobs.status import StatusFile
 from localvertex.processes.processes import Processes
 from localvertex.runner.engine import Options
 from localvertex.store import record, run_folder
+from localvertex.values import facts
 from localvertex_base.lines import WriteLine
 
-_GRACE_SECONDS = 10.0
+_GRACE_SECONDS = float(facts.number("grace.end"))
 
 
 class JobThreads:

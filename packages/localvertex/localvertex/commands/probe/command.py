@@ -1,0 +1,166 @@
+"""The commands `probe compile`, `run`, `collect` and `diff`. Nothing here calls a cloud or starts anything in one.
+
+pipeline.json is the template of the pipeline; its steps and replicas run program.py, whose text replaces PROGRAM. The
+pipeline fails by design, because what follows a failure is among its facts.
+"""
+
+import argparse
+import json
+import textwrap
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from localvertex import runs
+from localvertex.commands.probe import record
+from localvertex.commands.probe.record import Record
+from localvertex.containers.options import ContainerOptions
+from localvertex.errors import RecordNotWritten
+from localvertex.runner.options import Options
+from localvertex.values import facts
+from localvertex.values.facts import Fact
+from localvertex_base.userinput import outputs
+from localvertex_base.userinput.errors import UserError
+from localvertex_base.userinput.temporary import temporary_folder
+
+_FOLDER = Path(__file__).parent
+_MINUTES = 15
+"""A job ends by its timeout, and the program in a step ends itself a minute before."""
+_SAME, _KNOWN, _DIFFERS, _UNMEASURED = "same", "known", "DIFFERS", "no value"
+
+
+def execute(options: argparse.Namespace) -> int:
+    """Run a command of the probe."""
+    commands = {"compile": _compile, "run": _run, "collect": _collect, "diff": _diff}
+    return commands[options.action](options)
+
+
+def compiled() -> dict[str, Any]:
+    """Return the pipeline with the recording program in it."""
+    program = (_FOLDER / "program.py").read_text(encoding="utf-8")
+    # In the template, a custom job's command is a value of a constant, not a text in a text.
+    template = (_FOLDER / "pipeline.json").read_text(encoding="utf-8")
+    pipeline: dict[str, Any] = json.loads(template.replace('"PROGRAM"', json.dumps(program)))
+    return pipeline
+
+
+def cost(pipeline: dict[str, Any]) -> str:
+    """Return what an upload of the pipeline would start, at most."""
+    dags = [each["dag"]["tasks"] for each in (pipeline["root"], *pipeline["components"].values()) if "dag" in each]
+    steps = jobs = machines = 0
+    for task in (task for tasks in dags for task in tasks.values()):
+        if "executorLabel" not in pipeline["components"][task["componentRef"]["name"]]:
+            continue
+        steps += 1 + task.get("retryPolicy", {}).get("maxRetryCount", 0)
+        if pools := task.get("inputs", {}).get("parameters", {}).get("worker_pool_specs"):
+            jobs += 1
+            machines += int(sum(pool["replica_count"] for pool in pools["runtimeValue"]["constant"]))
+    return (
+        f"An upload starts up to {steps} steps and {jobs} custom jobs with {machines} machines e2-standard-4.\n"
+        f"Upper bound: {(steps + machines) * _MINUTES} machine-minutes ({steps + machines} x {_MINUTES}), without "
+        "time in queues.\nNothing was started."
+    )
+
+
+def _compile(options: argparse.Namespace) -> int:
+    """Write the pipeline."""
+    pipeline = compiled()
+    _write(options.output, pipeline)
+    print(f"{cost(pipeline)}\nRun it on Vertex AI, download the artifact `probe` of its step `collect`, and then:")
+    print("  python -m localvertex probe collect probe")
+    return 0
+
+
+def record_here(grace_seconds: float = facts.number("grace.end")) -> Record:
+    """Run the pipeline on this machine and return its record.
+
+    Raises:
+        RecordNotWritten: It wrote none.
+    """
+    with temporary_folder() as name:
+        work_dir = Path(name, "runs")
+        file = Path(name, "probe.json")
+        file.write_text(json.dumps(compiled()))
+        # The pipeline is the probe's own, so it needs no sandbox, which not every machine has.
+        containers = ContainerOptions(allow_host_commands=True)
+        options = Options(work_dir=work_dir, run_id="probe", grace_seconds=grace_seconds, containers=containers)
+        ran = runs.run(file, options=options)
+        path = work_dir / "probe" / "collect" / "probe"
+        if not path.is_file():
+            raise RecordNotWritten(f"the probe wrote no record: {ran['error']}")
+        return record.parse(record.without_own_variables(json.loads(path.read_text())))
+
+
+def _run(options: argparse.Namespace) -> int:
+    """Run the pipeline here and write its record."""
+    if options.output.exists():
+        raise UserError(f"{options.output} exists and was not changed; choose another --output")
+    print("running the probe on this machine, which takes about half a minute", flush=True)
+    found = record_here()
+    _write(options.output, found.content)
+    values, table = found.values, facts.facts()
+    wrong = [name for name in values if values[name] != table[name].here != "of this machine"]
+    for name in wrong:
+        print(f"{name}: {values[name]}, where the table has {table[name].here}")
+    return 1 if wrong else 0
+
+
+def _collect(options: argparse.Namespace) -> int:
+    """Show what a downloaded record contains, and write it with `--yes`."""
+    found = record.read(options.record)
+    print(json.dumps(found.content, indent=1))
+    if not options.yes:
+        print(f"This is everything that {options.output} would contain; to write it, add --yes.")
+        return 0
+    _write(options.output, found.content)
+    return 0
+
+
+def _diff(options: argparse.Namespace) -> int:
+    """Show each fact here, on Vertex AI and in the documentation; return 1 when one differs without a known reason."""
+    found = record.read(options.record)
+    if found.content["place"] != record.ON_VERTEX:
+        raise UserError(f"{options.record} was recorded by localvertex; expected a record of a run on Vertex AI")
+    values = found.values
+    print(f"Recorded on Vertex AI on {found.content['date']} in {found.content['region']}; compared with this version.")
+    for source, rows in groupby(sorted(facts.facts().values(), key=lambda fact: fact.source), lambda fact: fact.source):
+        print(f"\n{source or 'Not documented'}")
+        for fact in rows:
+            print("\n".join(_lines(fact, values.get(fact.id))))
+    if found.others:
+        print("\nVariables on Vertex AI that the table lacks, also those of the image:")
+        print(textwrap.fill(" ".join(found.others), 80, initial_indent="  ", subsequent_indent="  "))
+    verdicts = [_verdict(fact, values.get(fact.id)) for fact in facts.facts().values()]
+    counts = [f"{verdicts.count(each)} {each}" for each in (_SAME, _KNOWN, _DIFFERS, _UNMEASURED)]
+    print(f"\n{', '.join(counts)}")
+    return 1 if _DIFFERS in verdicts else 0
+
+
+def _verdict(fact: Fact, there: str | None) -> str:
+    """Compare a fact."""
+    if there is None:
+        return _UNMEASURED
+    if there == fact.here:
+        return _SAME
+    return _KNOWN if fact.why else _DIFFERS
+
+
+def _lines(fact: Fact, there: str | None) -> list[str]:
+    """Return the lines of a fact, of at most 80 columns."""
+    text = f"{fact.id}: here {fact.here}; Vertex AI {'not recorded' if there is None else there}"
+    text += f"; documented {fact.documented}" if fact.documented else ""
+    text += f" ({fact.why})" if fact.why else ""
+    verdict = _verdict(fact, there)
+    return textwrap.wrap(text, 80, initial_indent=f"  {verdict:9}", subsequent_indent=" " * 11)
+
+
+def _write(path: Path, content: Any) -> None:
+    """Write a file as JSON.
+
+    Raises:
+        UserError: It exists, or cannot be written.
+    """
+    if path.exists():
+        raise UserError(f"{path} exists and was not changed; choose another --output")
+    outputs.write({path: (json.dumps(content, indent=1) + "\n").encode()})
+    print(f"wrote {path}")

@@ -1,0 +1,86 @@
+"""The record of a probe: what its last step wrote, here or on Vertex AI; strictly read, because others send it."""
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from localvertex.values.facts import VARIABLES, facts
+from localvertex_base.userinput import reading
+from localvertex_base.userinput.errors import UserError
+from localvertex_base.userinput.shape import Wrong, check
+
+FORMAT = "localvertex probe 1"
+ON_VERTEX = "Vertex AI"
+_ROLES = ("step", "primary", "worker")
+_SHAPE = {
+    "format!": frozenset({FORMAT}),
+    "place!": frozenset({ON_VERTEX, "localvertex"}),
+    "date!": re.compile(r"20\d\d-\d\d-\d\d", re.ASCII),
+    "region!": re.compile("[a-z0-9-]{1,40}"),
+    "names!": {str: [re.compile("[A-Za-z_][A-Za-z0-9_]{0,79}")]},
+    "facts!": {str: re.compile("[ -~]{1,120}")},
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    """A record that has been checked."""
+
+    content: dict[str, Any]
+    """Only the fields and facts that this version knows, as JSON."""
+
+    @property
+    def values(self) -> dict[str, str]:
+        """Return the value of each fact of the table that was recorded, by its id."""
+        names = self.content["names"]
+        found = dict(self.content["facts"])
+        for fact in facts().values():
+            if fact.group in VARIABLES and fact.group != "folder":
+                found[fact.id] = " ".join(role for role in _ROLES if fact.name in names[role]) or "none"
+        return found
+
+    @property
+    def others(self) -> list[str]:
+        """Return the names of variables that the table lacks."""
+        known = {fact.name for fact in facts().values() if fact.group in VARIABLES}
+        return sorted({name for names in self.content["names"].values() for name in names} - known)
+
+
+def read(path: Path) -> Record:
+    """Read a record.
+
+    Raises:
+        UserError: The file cannot be read, or is not the record of a probe.
+    """
+    try:
+        return parse(reading.parse_json(reading.read_bytes(path), reading.display(path)))
+    except Wrong as wrong:
+        text = (
+            f"{reading.display(path)} is not the record of a probe: {wrong}; give the artifact `probe` of its last step"
+        )
+        raise UserError(text) from None
+
+
+def parse(content: Any) -> Record:
+    """Check a record.
+
+    Raises:
+        Wrong: It is not one.
+    """
+    check(content, _SHAPE)
+    if set(content["names"]) != {*_ROLES}:
+        raise Wrong(f"{{place}}: expected the names of {', '.join(_ROLES)}")
+    if unknown := sorted(set(content["facts"]) - set(facts())):
+        raise Wrong(f"this version has no fact {unknown[0][:60]!a}")
+    return Record(content={name.removesuffix("!"): content[name.removesuffix("!")] for name in _SHAPE})
+
+
+def without_own_variables(content: dict[str, Any]) -> dict[str, Any]:
+    """Leave out the names of the variables of this machine's user."""
+    known = {fact.name for fact in facts().values() if fact.group in VARIABLES}
+    own = os.environ.keys() - known
+    return content | {
+        "names": {role: [*filter(lambda name: name not in own, names)] for role, names in content["names"].items()}
+    }
