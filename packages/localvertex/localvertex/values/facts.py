@@ -13,6 +13,9 @@ from typing import NamedTuple
 VARIABLES = ("cluster", "job", "folder", "trial", "torch", "metadata_variable", "isolation", "localvertex")
 """The groups whose facts are environment variables; the first five are the service's own."""
 
+OF_THIS_MACHINE = "as on this machine"
+"""The value of facts that depend on the machine and its user."""
+
 
 class Status(StrEnum):
     """How a fact here compares to the public documentation."""

@@ -99,7 +99,7 @@ def _run(options: argparse.Namespace) -> int:
     found = record_here()
     _write(options.output, found.content)
     values, table = found.values, facts.facts()
-    wrong = [name for name in values if values[name] != table[name].here != "of this machine"]
+    wrong = [name for name in values if values[name] != table[name].here != facts.OF_THIS_MACHINE]
     for name in wrong:
         print(f"{name}: {values[name]}, where the table has {table[name].here}")
     return 1 if wrong else 0

@@ -104,6 +104,12 @@ def shape(spec: str) -> dict[str, str]:
     }
 
 
+def below(base: str, address: str) -> str:
+    """Return the name of a folder in BASE."""
+    name = address.rstrip("/").removeprefix(base).lstrip("/")
+    return name if re.fullmatch("[a-z]{1,20}", name) else "another folder"
+
+
 def replica(base: str) -> None:
     """Record what a replica sees; the primary waits for the worker, which waits for its own end."""
     spec = json.loads(os.environ.get("CLUSTER_SPEC", "{}"))
@@ -114,7 +120,7 @@ def replica(base: str) -> None:
         "names": sorted(os.environ),
         "machine": machine(),
         "metadata": {path: metadata(path) for path in (*paths, "instance/zone", "project/project-id")},
-        "folders": {name: os.environ[name].replace(base, "").strip("/") for name in folders if name in os.environ},
+        "folders": {name: below(base, os.environ[name]) for name in folders if name in os.environ},
         "cluster_spec": shape(os.environ.get("CLUSTER_SPEC", "")),
         "tf_config": shape(os.environ.get("TF_CONFIG", "")),
         "project_id": "a number" if os.environ.get("CLOUD_ML_PROJECT_ID", "").isdigit() else "a name",
@@ -145,12 +151,10 @@ def exits(base: str, code: str) -> None:
     os._exit(0 if found(base, f"exit-{code}-done") else int(code))
 
 
-def of_value(values: dict[str, Any], name: str) -> str:
-    """Return how a parameter arrives: its JSON if it is one of the probe's own constants, otherwise its class."""
-    if name not in values:
-        return "absent"
-    text = json.dumps(values[name], sort_keys=True)
-    return text if len(text) <= 40 and not re.search("[a-z]{12}", text) else "other"
+def of_value(text: str) -> str:
+    """Return how a constant of the probe arrives, as JSON; nothing else passes."""
+    constants = r"""null|None|""|[0-9.]{1,8}|\{"half": [0-9.]{1,8}, "whole": [0-9.]{1,8}\}"""
+    return text if re.fullmatch(constants, text) else "another text" if text else "empty"
 
 
 def of_placeholder(text: str) -> str:
@@ -178,8 +182,11 @@ def step(base: str, executor_input: str, integer: str, null: str, *placeholders:
     record = {
         "names": sorted(os.environ),
         "machine": machine(),
-        "values": {name: of_value(values, name) for name in ("empty", "null", "numbers", "integer")},
-        "texts": {"integer": integer[:20], "null": null[:20]},
+        "values": {
+            name: of_value(json.dumps(values[name], sort_keys=True)) if name in values else "absent"
+            for name in ("empty", "null", "numbers", "integer")
+        },
+        "texts": {"integer": of_value(integer), "null": of_value(null)},
         "placeholders": {name: of_placeholder(text) for name, text in known.items()},
         "address": address if re.fullmatch("ROOT/[A-Za-z0-9_/-]{1,70}", address) else "another form",
         "region": known["pipeline_google_cloud_location"],
@@ -227,7 +234,8 @@ def collect(base: str, executor_input: str) -> None:
         again = "restarts the job" if primaries > 1 else "restarts the replica"
         facts[f"exit.{code}"] = again if workers > 1 else once
     for name in ("retried", "condition", "after", "ignoring", "cached"):
-        facts[f"task.{name}"] = f"run {len(found(base, f'attempt-{name}-'))} times"
+        num_found = len(found(base, f"attempt-{name}-"))
+        facts[f"task.{name}"] = f"{num_found} execution{'s' * (num_found != 1)}"
     facts["exit_handler.state"] = re.sub("[^A-Z_]", "", str(status.get("state", "")))[:40]
     facts["exit_handler.fields"] = " ".join(sorted(name for name in status if name.isalpha()))[:80]
     is_here = not base.startswith("gs://") or "LOCALVERTEX_" in " ".join(map(" ".join, names.values()))
