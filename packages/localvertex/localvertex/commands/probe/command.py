@@ -71,7 +71,7 @@ def _compile(options: argparse.Namespace) -> int:
     return 0
 
 
-def record_here(grace_seconds: float = facts.number("grace.end")) -> Record:
+def _record_here(grace_seconds: float = facts.number("grace.end")) -> Record:
     """Run the pipeline on this machine and return its record.
 
     Raises:
@@ -93,10 +93,9 @@ def record_here(grace_seconds: float = facts.number("grace.end")) -> Record:
 
 def _run(options: argparse.Namespace) -> int:
     """Run the pipeline here and write its record."""
-    if options.output.exists():
-        raise UserError(f"{options.output} exists and was not changed; choose another --output")
+    _check_new(options.output)
     print("running the probe on this machine, which takes about half a minute", flush=True)
-    found = record_here()
+    found = _record_here()
     _write(options.output, found.content)
     values, table = found.values, facts.facts()
     wrong = [name for name in values if values[name] != table[name].here != facts.OF_THIS_MACHINE]
@@ -154,13 +153,25 @@ def _lines(fact: Fact, there: str | None) -> list[str]:
     return textwrap.wrap(text, 80, initial_indent=f"  {verdict:9}", subsequent_indent=" " * 11)
 
 
+def _check_new(path: Path) -> None:
+    """Refuse a file that exists.
+
+    Raises:
+        UserError: It does.
+    """
+    if path.exists():
+        raise UserError(f"{path} exists and was not changed; choose another --output")
+
+
 def _write(path: Path, content: Any) -> None:
     """Write a file as JSON.
 
     Raises:
         UserError: It exists, or cannot be written.
     """
-    if path.exists():
-        raise UserError(f"{path} exists and was not changed; choose another --output")
-    outputs.write({path: (json.dumps(content, indent=1) + "\n").encode()})
+    _check_new(path)
+    try:
+        outputs.write({path: (json.dumps(content, indent=1) + "\n").encode()})
+    except OSError as error:
+        raise UserError(f"{path} cannot be written: {error.strerror}; choose another --output") from None
     print(f"wrote {path}")

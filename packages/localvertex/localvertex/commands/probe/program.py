@@ -19,12 +19,15 @@ from collections.abc import Callable
 from typing import Any
 
 LIMIT_SECONDS = 14 * 60
-WAIT_SECONDS = 240.0
-TICK_SECONDS = 0.25
+_WAIT_SECONDS = 240.0
+_TICK_SECONDS = 0.25
 
 
 def folder(base: str) -> str:
     """Return the folder of the records: an address in a bucket by its mount."""
+    if "{{" in base:
+        # The platform has not resolved the placeholders in the arguments of a replica.
+        base = os.environ["AIP_MODEL_DIR"].rstrip("/").removesuffix("/model")
     path = base.replace("gs://", "/gcs/", 1)
     os.makedirs(path, exist_ok=True)
     return path
@@ -55,9 +58,9 @@ def read(base: str, name: str) -> Any:
 
 def wait_for(base: str, beginning: str) -> bool:
     """Wait for a file of another replica."""
-    end = time.monotonic() + WAIT_SECONDS
+    end = time.monotonic() + _WAIT_SECONDS
     while not found(base, beginning) and time.monotonic() < end:
-        time.sleep(TICK_SECONDS)
+        time.sleep(_TICK_SECONDS)
     return bool(found(base, beginning))
 
 
@@ -132,8 +135,10 @@ def replica(base: str) -> None:
     signal.signal(signal.SIGTERM, lambda *_: write(base, "end-signal", time.time()))
     write(base, "replica-worker", record)
     while True:
-        time.sleep(TICK_SECONDS)
-        write(base, "end-tick", time.time())
+        time.sleep(_TICK_SECONDS)
+        if found(base, "end-signal"):
+            # A new file each time: buckets take one change of an object per second.
+            write(base, f"end-tick-{time.time():.2f}", time.time())
 
 
 def exits(base: str, code: str) -> None:
@@ -142,7 +147,8 @@ def exits(base: str, code: str) -> None:
     role = "worker" if is_worker else "primary"
     write(base, f"exit-{code}-{role}-{uuid.uuid4().hex}", 0)
     if not is_worker:
-        wait_for(base, f"exit-{code}-done")
+        if not wait_for(base, f"exit-{code}-done"):
+            write(base, f"exit-{code}-alone", 0)
         return
     wait_for(base, f"exit-{code}-primary")
     if code == "0" or len(found(base, f"exit-{code}-worker")) > 1:
@@ -151,13 +157,13 @@ def exits(base: str, code: str) -> None:
     os._exit(0 if found(base, f"exit-{code}-done") else int(code))
 
 
-def of_value(text: str) -> str:
+def _of_value(text: str) -> str:
     """Return how a constant of the probe arrives, as JSON; nothing else passes."""
     constants = r"""null|None|""|[0-9.]{1,8}|\{"half": [0-9.]{1,8}, "whole": [0-9.]{1,8}\}"""
     return text if re.fullmatch(constants, text) else "another text" if text else "empty"
 
 
-def of_placeholder(text: str) -> str:
+def _of_placeholder(text: str) -> str:
     """Return the class of a resolved placeholder, without its value."""
     forms = {
         "unresolved": r".*\{\{.*",
@@ -171,7 +177,14 @@ def of_placeholder(text: str) -> str:
     return next((name for name, form in forms.items() if re.fullmatch(form, text, re.DOTALL)), "a name")
 
 
-def step(base: str, executor_input: str, integer: str, null: str, *placeholders: str) -> None:
+def optional(base: str, executor_input: str, null: str) -> None:
+    """Record an optional parameter without a value, in a step of its own, because the platform may refuse it."""
+    values = json.loads(executor_input).get("inputs", {}).get("parameterValues", {})
+    arrived = _of_value(json.dumps(values["null"])) if "null" in values else "absent"
+    write(base, "optional", {"parameter.null": arrived, "text.null": _of_value(null)})
+
+
+def step(base: str, executor_input: str, integer: str, *placeholders: str) -> None:
     """Record what a step sees: its machine, parameters, placeholders and the address of its artifact."""
     given = json.loads(executor_input)
     values = given.get("inputs", {}).get("parameterValues", {})
@@ -183,13 +196,12 @@ def step(base: str, executor_input: str, integer: str, null: str, *placeholders:
         "names": sorted(os.environ),
         "machine": machine(),
         "values": {
-            name: of_value(json.dumps(values[name], sort_keys=True)) if name in values else "absent"
-            for name in ("empty", "null", "numbers", "integer")
+            name: _of_value(json.dumps(values[name], sort_keys=True)) if name in values else "absent"
+            for name in ("empty", "numbers", "integer")
         },
-        "texts": {"integer": of_value(integer), "null": of_value(null)},
-        "placeholders": {name: of_placeholder(text) for name, text in known.items()},
+        "texts": {"integer": _of_value(integer)},
+        "placeholders": {name: _of_placeholder(text) for name, text in known.items()},
         "address": address if re.fullmatch("ROOT/[A-Za-z0-9_/-]{1,70}", address) else "another form",
-        "region": known["pipeline_google_cloud_location"],
     }
     write(base, "step", record)
 
@@ -204,7 +216,7 @@ def attempt(base: str, name: str, code: str, output: str = "") -> None:
     sys.exit(int(code))
 
 
-def collect(base: str, executor_input: str) -> None:
+def collect(base: str, executor_input: str, region: str) -> None:
     """Put the record together, as the artifact of the last step."""
     given = json.loads(executor_input)
     status = given.get("inputs", {}).get("parameterValues", {}).get("status") or {}
@@ -213,7 +225,7 @@ def collect(base: str, executor_input: str) -> None:
     facts |= {f"text.{name}": text for name, text in one.get("texts", {}).items()}
     facts |= {f"placeholder.{name}": text for name, text in one.get("placeholders", {}).items()}
     facts |= {f"step.{name}": text for name, text in one.get("machine", {}).items()}
-    facts["artifact.address"] = one.get("address", "")
+    facts |= {"artifact.address": one.get("address", ""), **read(base, "optional")}
     for role in ("primary", "worker"):
         seen = read(base, f"replica-{role}")
         names[role] = seen.get("names", [])
@@ -224,16 +236,21 @@ def collect(base: str, executor_input: str) -> None:
             facts |= {f"metadata.{name}": text for name, text in seen["metadata"].items()}
             facts |= {f"folder.{name}": text for name, text in seen["folders"].items()}
             facts["value.CLOUD_ML_PROJECT_ID"] = seen["project_id"]
-    first, last = read(base, "end-signal"), read(base, "end-tick")
-    facts["end.signal"] = "SIGTERM" if first else "none"
-    if first and last:
-        facts["grace.end"] = str(max(0, round(last - first)))
+    first, ticks = read(base, "end-signal"), found(base, "end-tick-")
+    if names["worker"]:
+        facts["end.signal"] = "SIGTERM" if first else "none"
+    if first:
+        seconds = float(ticks[-1].rpartition("-")[2]) - first if ticks else 0.0
+        facts["grace.end"] = str(min((0, 5, 10, 20, 30, 60, 120), key=lambda usual: abs(usual - seconds)))
     for code in sorted({name.split("-")[1] for name in found(base, "exit-")}):
         workers, primaries = len(found(base, f"exit-{code}-worker")), len(found(base, f"exit-{code}-primary"))
         once = "ends the replica" if found(base, f"exit-{code}-done") else "ends the job"
+        once = "no restart in 4 minutes" if found(base, f"exit-{code}-alone") else once
         again = "restarts the job" if primaries > 1 else "restarts the replica"
-        facts[f"exit.{code}"] = again if workers > 1 else once
-    for name in ("retried", "condition", "after", "ignoring", "cached"):
+        if workers:
+            facts[f"exit.{code}"] = again if workers > 1 else once
+    has_failed = bool(found(base, "attempt-retried-"))
+    for name in ("retried", "condition", "after", "ignoring", "cached") if has_failed else ():
         num_found = len(found(base, f"attempt-{name}-"))
         facts[f"task.{name}"] = f"{num_found} execution{'s' * (num_found != 1)}"
     facts["exit_handler.state"] = re.sub("[^A-Z_]", "", str(status.get("state", "")))[:40]
@@ -243,7 +260,7 @@ def collect(base: str, executor_input: str) -> None:
         "format": "localvertex probe 1",
         "place": "localvertex" if is_here else "Vertex AI",
         "date": time.strftime("%Y-%m-%d", time.gmtime()),
-        "region": one.get("region", ""),
+        "region": region if re.fullmatch("[a-z0-9-]{1,40}", region) else "unknown",
         "names": names,
         "facts": {name: text for name, text in facts.items() if text},
     }
@@ -257,7 +274,7 @@ def main() -> None:
     """Run the mode that the first argument names."""
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.alarm(LIMIT_SECONDS)
-    modes: tuple[Callable[..., None], ...] = (step, replica, exits, attempt, collect)
+    modes: tuple[Callable[..., None], ...] = (step, optional, replica, exits, attempt, collect)
     next(mode for mode in modes if mode.__name__ == sys.argv[1])(*sys.argv[2:])
 
 

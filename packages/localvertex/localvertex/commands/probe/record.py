@@ -33,10 +33,13 @@ class Record:
 
     @property
     def values(self) -> dict[str, str]:
-        """Return the value of each fact of the table that was recorded, by its id."""
+        """Return the value of each fact of the table that was recorded, by its id.
+
+        Without the names of one role, nothing is known about who has a variable.
+        """
         names = self.content["names"]
         found = dict(self.content["facts"])
-        for fact in facts().values():
+        for fact in facts().values() if all(names.values()) else ():
             if fact.group in VARIABLES and fact.group != "folder":
                 found[fact.id] = " ".join(role for role in _ROLES if fact.name in names[role]) or "none"
         return found

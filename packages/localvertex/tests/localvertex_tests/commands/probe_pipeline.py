@@ -40,10 +40,16 @@ def program(*arguments: Any) -> dsl.ContainerSpec:
 
 
 @dsl.container_component
-def step(empty: str, integer: int, numbers: dict, record: dsl.Output[dsl.Artifact], null: Optional[str] = None):
+def step(empty: str, integer: int, numbers: dict, record: dsl.Output[dsl.Artifact]):
     """Record what a step sees."""
     known = [f"{name}={{{{$.{name}}}}}" for name in PLACEHOLDERS]
-    return program("step", BASE, "{{$}}", integer, null, *known)
+    return program("step", BASE, "{{$}}", integer, *known)
+
+
+@dsl.container_component
+def optional(null: Optional[str] = None):
+    """Record a parameter without a value."""
+    return program("optional", BASE, "{{$}}", null)
 
 
 @dsl.container_component
@@ -61,7 +67,7 @@ def attempt(name: str, job: str):
 @dsl.container_component
 def collect(status: dsl.PipelineTaskFinalStatus, probe: dsl.Output[dsl.Artifact]):
     """Put the record together."""
-    return program("collect", BASE, "{{$}}")
+    return program("collect", BASE, "{{$}}", "{{$.pipeline_google_cloud_location}}")
 
 
 def job(name: str, *arguments: str) -> dsl.PipelineTask:
@@ -90,6 +96,7 @@ def pipeline():
     """Record what the platform does."""
     with dsl.ExitHandler(collect()):
         step(empty="", integer=3, numbers={"half": 0.5, "whole": 1}).set_caching_options(False)
+        optional().set_caching_options(False)
         job("replicas", "replica")
         for code in CODES:
             job(f"exit-{code}", "exits", str(code))

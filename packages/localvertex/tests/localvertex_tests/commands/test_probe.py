@@ -6,7 +6,8 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from argparse import Namespace
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from google.protobuf import json_format
 from kfp.pipeline_spec import pipeline_spec_pb2
 from localvertex_tests.commands import probe_pipeline
 
-from localvertex.commands.probe import command, record
+from localvertex.commands.probe import command, program as recording, record
 from localvertex.commands.probe.record import FORMAT, Record
 from localvertex.runner.engine import open_file
 from localvertex.values.facts import OF_THIS_MACHINE, VARIABLES, facts
@@ -26,7 +27,7 @@ ONLY_CONSTANTS = {
     *(each for each in facts() if each.startswith(("file.", "restarts.", "limit."))),
     *("grace.stop", "grace.preemption", "grace.maintenance"),
 }
-"""Facts that no small pipeline shows, or only in a sandbox; values/test_facts.py and jobs/test_visible.py prove them."""
+"""Facts that no small pipeline shows, or only a sandbox; values/test_facts.py and jobs/test_visible.py prove them."""
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
@@ -37,7 +38,7 @@ def probe(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.fixture(scope="module")
-def page(package: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dict[str, Any]]]:
+def page(package: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
     """The commands of docs/fidelity.md, in a folder; the record from Vertex AI is the one from here, renamed."""
     folder = tmp_path_factory.mktemp("probe")
     text = (package / "docs" / "fidelity.md").read_text()
@@ -50,7 +51,7 @@ def page(package: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tu
             (folder / "probe").write_text(json.dumps(content))
         if line.endswith("collect probe"):
             assert not (folder / "THEIRS.json").exists()
-    yield folder, done
+    return folder, done
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +79,7 @@ def test_no_value_of_the_user_is_in_the_record_and_no_folder_is_left(page: tuple
     ]
     texts = [path.read_text() for path in folder.iterdir()] + [each.stdout + each.stderr for each in done.values()]
     for text in texts:
-        assert SECRET not in text and "PROBE_TEST_NOTE" not in text and str(folder) not in text
+        assert not [each for each in (SECRET, "PROBE_TEST_NOTE", str(folder)) if each in text]
     assert "0 DIFFERS" in done["python -m localvertex probe diff THEIRS.json"].stdout
 
 
@@ -109,8 +110,6 @@ def write(tmp_path: Path) -> Callable[[Any], Path]:
 
 
 def execute(action: str, path: Path, **options: Any) -> int:
-    from argparse import Namespace
-
     return command.execute(Namespace(action=action, record=path, **options))
 
 
@@ -142,6 +141,15 @@ def test_diff_without_an_unknown_difference_succeeds(
     assert ", 0 DIFFERS, " in capsys.readouterr().out
 
 
+def test_what_was_not_recorded_is_not_called_measured(
+    write: Callable[[Any], Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write(recorded(names={"step": ["PATH"], "primary": [], "worker": []}, facts={}))
+    assert record.read(path).values == {}
+    assert execute("diff", path) == 0
+    assert f"0 same, 0 known, 0 DIFFERS, {len(facts())} no value" in capsys.readouterr().out
+
+
 HOSTILE = {
     "damaged": '{"format": "localvertex probe 1", "pla',
     "other file": {"a": 1},
@@ -169,13 +177,13 @@ def test_a_hostile_record_is_refused_in_one_line(
     from localvertex_base.userinput import cli
 
     path = write(content)
-    from argparse import Namespace
-
     options = Namespace(command="probe", action="diff", record=path)
     assert cli.run(lambda: commands.COMMANDS["probe"](options)) == 2
     out, error = capsys.readouterr()
     assert out == ""
-    assert error.startswith("error: ") and error.count("\n") == 1 and error.rstrip("\n").isprintable()
+    assert error.startswith("error: ")
+    assert error.count("\n") == 1
+    assert error.rstrip("\n").isprintable()
     assert len(error) < 700
 
 
@@ -185,7 +193,9 @@ def test_collect_shows_all_that_it_writes_and_writes_only_with_yes(
     given, target = write(recorded(project=SECRET, note={"a": SECRET})), tmp_path / "out.json"
     assert execute("collect", given, output=target, yes=False) == 0
     shown = capsys.readouterr().out
-    assert not target.exists() and SECRET not in shown and "--yes" in shown
+    assert not target.exists()
+    assert SECRET not in shown
+    assert "--yes" in shown
     assert execute("collect", given, output=target, yes=True) == 0
     assert target.read_text() in capsys.readouterr().out
     assert json.loads(target.read_text()) == recorded()
@@ -194,13 +204,12 @@ def test_collect_shows_all_that_it_writes_and_writes_only_with_yes(
 
 
 def test_compile_writes_the_pipeline_and_its_cost(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from argparse import Namespace
-
     target = tmp_path / "probe.json"
     assert command.execute(Namespace(action="compile", output=target)) == 0
     shown = capsys.readouterr().out
-    assert "15 steps and 6 custom jobs with 12 machines e2-standard-4" in shown
-    assert "405 machine-minutes" in shown and "Nothing was started" in shown
+    assert "16 steps and 6 custom jobs with 12 machines e2-standard-4" in shown
+    assert "420 machine-minutes" in shown
+    assert "Nothing was started" in shown
     assert [path.name for path in tmp_path.iterdir()] == ["probe.json"]
     with pytest.raises(Exception, match="exists and was not changed"):
         command.execute(Namespace(action="compile", output=target))
@@ -210,17 +219,19 @@ def test_the_compiled_pipeline_is_valid_and_every_process_ends_itself(tmp_path: 
     pipeline = command.compiled()
     json_format.ParseDict(pipeline, pipeline_spec_pb2.PipelineSpec())
     (tmp_path / "probe.json").write_text(json.dumps(pipeline))
-    assert len(open_file(tmp_path / "probe.json").pipeline.executors) == 14
+    assert len(open_file(tmp_path / "probe.json").pipeline.executors) == 15
     text = json.dumps(pipeline)
     assert '"PROGRAM"' not in text
+    # Kubernetes and the platform would replace these in a command.
+    program = Path(record.__file__).with_name("program.py").read_text()
+    assert not re.search(r"\$\(|\{\{\$", program)
+    assert len(program) < 60_000
     images = set(re.findall(r'"image(?:_uri)?": "([^"]+)"', text))
     assert images == {"python:3.11", "gcr.io/ml-pipeline/google-cloud-pipeline-components:2.22.0"}
     tasks = pipeline["components"]["comp-exit-handler-1"]["dag"]["tasks"].values()
     inputs = [each["inputs"]["parameters"] for each in tasks if "worker_pool_specs" in str(each)]
     assert {each["timeout"]["runtimeValue"]["constant"] for each in inputs} == {"900s"}
-    from localvertex.commands.probe import program
-
-    assert program.LIMIT_SECONDS < 900
+    assert recording.LIMIT_SECONDS < 900
 
 
 def test_the_template_is_what_google_s_component_compiles_to() -> None:
@@ -262,17 +273,17 @@ def test_the_program_records_no_value_that_it_was_given(program: Run, tmp_path: 
     output = {"artifacts": [{"uri": f"{tmp_path}/record"}]}
     given = {"inputs": {"parameterValues": {"empty": SECRET, "numbers": {"a": SECRET}}}}
     given["outputs"] = {"artifacts": {"record": output}}
-    done = program("step", json.dumps(given), SECRET, "", *placeholders, root)
+    done = program("step", json.dumps(given), SECRET, *placeholders, root)
     assert done.returncode == 0, done.stderr
     status = {"state": "FAILED", "error": {"message": SECRET}, "pipelineJobResourceName": SECRET}
     given["inputs"]["parameterValues"] = {"status": status}
     given["outputs"] = {"artifacts": {"probe": {"artifacts": [{"uri": f"{tmp_path}/result"}]}}}
-    done = program("collect", json.dumps(given))
+    done = program("collect", json.dumps(given), "us-central1")
     assert done.returncode == 0, done.stderr
     text = (tmp_path / "result").read_text()
     content = json.loads(text)
-    assert content["place"] == "localvertex" and "API_TOKEN" in content["names"]["primary"]
-    content["region"] = "us-central1"  # the one placeholder whose value is recorded
+    assert content["place"] == "localvertex"
+    assert "API_TOKEN" in content["names"]["primary"]
     assert SECRET not in json.dumps(content)
     assert content["facts"]["cluster_spec.cluster"] == "workerpool0:1"
     assert content["facts"]["exit_handler.state"] == "FAILED"

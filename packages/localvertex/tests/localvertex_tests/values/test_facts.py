@@ -12,7 +12,7 @@ from localvertex.jobs.faults.faults import DEFAULT_GRACE_SECONDS, Action
 from localvertex.jobs.job import Scheduling
 from localvertex.jobs.restart_rules import Restarts, Verdict
 from localvertex.runner.options import Options
-from localvertex.values.facts import Status, facts, group, number
+from localvertex.values.facts import Fact, Status, facts, group, number
 
 SOURCES = ("cloud.google.com", "www.kubeflow.org", "github.com")
 VERDICTS = {
@@ -23,9 +23,9 @@ VERDICTS = {
 
 
 @pytest.mark.parametrize("fact", facts().values(), ids=facts())
-def test_a_row_has_a_source_exactly_if_it_is_documented(fact) -> None:
+def test_a_row_has_a_source_exactly_if_it_is_documented(fact: Fact) -> None:
     assert bool(fact.documented) == bool(fact.source)
-    assert fact.about and fact.here and fact.group and fact.name
+    assert all((fact.about, fact.here, fact.group, fact.name))
     assert not fact.source or (urlsplit(fact.source).hostname in SOURCES and len(fact.source) <= 80)
     # A value that differs from a documented number has a reason.
     if fact.documented.isdigit() and fact.documented != fact.here:
