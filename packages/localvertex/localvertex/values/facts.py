@@ -71,6 +71,11 @@ def group(name: str) -> dict[str, Fact]:
     return {each.name: each for each in facts().values() if each.group == name}
 
 
+def variables() -> set[str]:
+    """Return the names of all variables of the table."""
+    return {each.name for each in facts().values() if each.group in VARIABLES}
+
+
 def number(fact_id: str) -> int:
     """Return the value here of a fact that is a number."""
     return int(facts()[fact_id].here)

@@ -79,31 +79,30 @@ def metadata(path: str) -> str:
     return text if re.fullmatch("[A-Z_]{1,40}", text) else "answers"
 
 
-def machine() -> dict[str, str]:
+def machine(kind: str) -> dict[str, str]:
     """Return the facts of the machine that a process sees, without a value of its own."""
-    memory = resource.getrlimit(resource.RLIMIT_AS)[0]
-    name = os.uname().nodename
+    is_unlimited = resource.getrlimit(resource.RLIMIT_AS)[0] == resource.RLIM_INFINITY
+    is_replica = re.match("(cmle-training-)?workerpool[0-9]", os.uname().nodename)
     return {
-        "user": "root" if os.getuid() == 0 else "another user",
-        "mount": "mounted" if os.path.isdir("/gcs") else "absent",
-        "folder": "/" if os.getcwd() == "/" else "another folder",
-        "address_space": "unlimited" if memory == resource.RLIM_INFINITY else "limited",
-        "host_name": "its replica" if re.match("(cmle-training-)?workerpool[0-9]", name) else "another name",
+        f"{kind}.user": "root" if os.getuid() == 0 else "another user",
+        f"{kind}.mount": "mounted" if os.path.isdir("/gcs") else "absent",
+        f"{kind}.folder": "/" if os.getcwd() == "/" else "another folder",
+        f"{kind}.address_space": "unlimited" if is_unlimited else "limited",
+        f"{kind}.host_name": "its replica" if is_replica else "another name",
     }
 
 
-def shape(spec: str) -> dict[str, str]:
+def shape(name: str) -> dict[str, str]:
     """Return the structure of CLUSTER_SPEC or TF_CONFIG, without addresses."""
-    content = json.loads(spec) if spec else {}
-    if not content:
+    if name not in os.environ:
         return {}
-    job = content.get("job", "")
+    content, group = json.loads(os.environ[name]), name.lower()
     return {
-        "fields": " ".join(sorted(content)),
-        "cluster": " ".join(f"{name}:{len(each)}" for name, each in sorted(content.get("cluster", {}).items())),
-        "task": " ".join(sorted(content.get("task", {}))),
-        "environment": str(content.get("environment", ""))[:20],
-        "job": f"JSON {'text' if isinstance(job, str) else 'object'}",
+        f"{group}.fields": " ".join(sorted(content)),
+        f"{group}.cluster": " ".join(f"{pool}:{len(each)}" for pool, each in sorted(content["cluster"].items())),
+        f"{group}.task": " ".join(sorted(content["task"])),
+        f"{group}.environment": _of_value(json.dumps(content.get("environment"))).strip('"'),
+        f"{group}.job": "JSON text" if isinstance(content.get("job"), str) else "another form",
     }
 
 
@@ -113,53 +112,53 @@ def below(base: str, address: str) -> str:
     return name if re.fullmatch("[a-z]{1,20}", name) else "another folder"
 
 
+def is_primary() -> bool:
+    """Return whether this replica is the primary."""
+    return "workerpool0" in json.loads(os.environ.get("CLUSTER_SPEC", "{}")).get("task", {}).values()
+
+
 def replica(base: str) -> None:
     """Record what a replica sees; the primary waits for the worker, which waits for its own end."""
-    spec = json.loads(os.environ.get("CLUSTER_SPEC", "{}"))
-    role = "primary" if spec.get("task", {}).get("type") == "workerpool0" else "worker"
-    paths = ("instance/preempted", "instance/maintenance-event", "instance/service-accounts/default/aliases")
-    folders = ("AIP_MODEL_DIR", "AIP_CHECKPOINT_DIR", "AIP_TENSORBOARD_LOG_DIR")
-    record = {
-        "names": sorted(os.environ),
-        "machine": machine(),
-        "metadata": {path: metadata(path) for path in (*paths, "instance/zone", "project/project-id")},
-        "folders": {name: below(base, os.environ[name]) for name in folders if name in os.environ},
-        "cluster_spec": shape(os.environ.get("CLUSTER_SPEC", "")),
-        "tf_config": shape(os.environ.get("TF_CONFIG", "")),
-        "project_id": "a number" if os.environ.get("CLOUD_ML_PROJECT_ID", "").isdigit() else "a name",
-    }
-    if role == "primary":
-        write(base, "replica-primary", record)
-        wait_for(base, "replica-worker")
+    if is_primary():
+        facts = machine("replica") | shape("CLUSTER_SPEC") | shape("TF_CONFIG")
+        for path in ("preempted", "maintenance-event", "service-accounts/default/aliases", "zone"):
+            facts[f"metadata.instance/{path}"] = metadata(f"instance/{path}")
+        facts["metadata.project/project-id"] = metadata("project/project-id")
+        for name in ("AIP_MODEL_DIR", "AIP_CHECKPOINT_DIR", "AIP_TENSORBOARD_LOG_DIR"):
+            facts[f"folder.{name}"] = below(base, os.environ.get(name, ""))
+        project = os.environ.get("CLOUD_ML_PROJECT_ID", "")
+        facts["value.CLOUD_ML_PROJECT_ID"] = "a number" if project.isdigit() else "a name"
+        write(base, "record-primary", {"names": sorted(os.environ), "facts": facts})
+        wait_for(base, "record-worker")
         return
     signal.signal(signal.SIGTERM, lambda *_: write(base, "end-signal", time.time()))
-    write(base, "replica-worker", record)
+    write(base, "record-worker", {"names": sorted(os.environ)})
     while True:
         time.sleep(_TICK_SECONDS)
         if found(base, "end-signal"):
             # A new file each time: buckets take one change of an object per second.
-            write(base, f"end-tick-{time.time():.2f}", time.time())
+            write(base, f"end-tick-{time.time():.2f}", 0)
 
 
 def exits(base: str, code: str) -> None:
     """End a worker with an exit code at its first start, and count the starts of both replicas."""
-    is_worker = json.loads(os.environ.get("CLUSTER_SPEC", "{}")).get("task", {}).get("type") != "workerpool0"
-    role = "worker" if is_worker else "primary"
-    write(base, f"exit-{code}-{role}-{uuid.uuid4().hex}", 0)
-    if not is_worker:
+    start = "primary" if is_primary() else "worker"
+    write(base, f"exit-{code}-{start}-{uuid.uuid4().hex}", 0)
+    if start == "primary":
         if not wait_for(base, f"exit-{code}-done"):
             write(base, f"exit-{code}-alone", 0)
         return
     wait_for(base, f"exit-{code}-primary")
-    if code == "0" or len(found(base, f"exit-{code}-worker")) > 1:
+    is_done = code == "0" or len(found(base, f"exit-{code}-worker")) > 1
+    if is_done:
         write(base, f"exit-{code}-done", 0)
-    # The streams have nothing to flush, and exit handlers of the interpreter do not change the code.
-    os._exit(0 if found(base, f"exit-{code}-done") else int(code))
+    # Exit handlers of the interpreter do not change the code.
+    os._exit(0 if is_done else int(code))
 
 
 def _of_value(text: str) -> str:
-    """Return how a constant of the probe arrives, as JSON; nothing else passes."""
-    constants = r"""null|None|""|[0-9.]{1,8}|\{"half": [0-9.]{1,8}, "whole": [0-9.]{1,8}\}"""
+    """Return how a constant arrives, as JSON; nothing else passes."""
+    constants = r"""null|None|""|"cloud"|[0-9.]{1,8}|\{"half": [0-9.]{1,8}, "whole": [0-9.]{1,8}\}"""
     return text if re.fullmatch(constants, text) else "another text" if text else "empty"
 
 
@@ -177,33 +176,30 @@ def _of_placeholder(text: str) -> str:
     return next((name for name, form in forms.items() if re.fullmatch(form, text, re.DOTALL)), "a name")
 
 
+def parameters(given: Any, *names: str) -> dict[str, str]:
+    """Return how parameters arrive in the executor input."""
+    values = given["inputs"].get("parameterValues", {}) if "inputs" in given else {}
+    texts = {name: json.dumps(values[name], sort_keys=True) for name in names if name in values}
+    return {f"parameter.{name}": _of_value(texts[name]) if name in texts else "absent" for name in names}
+
+
 def optional(base: str, executor_input: str, null: str) -> None:
     """Record an optional parameter without a value, in a step of its own, because the platform may refuse it."""
-    values = json.loads(executor_input).get("inputs", {}).get("parameterValues", {})
-    arrived = _of_value(json.dumps(values["null"])) if "null" in values else "absent"
-    write(base, "optional", {"parameter.null": arrived, "text.null": _of_value(null)})
+    facts = parameters(json.loads(executor_input), "null") | {"text.null": _of_value(null)}
+    write(base, "record-optional", {"facts": facts})
 
 
 def step(base: str, executor_input: str, integer: str, *placeholders: str) -> None:
     """Record what a step sees: its machine, parameters, placeholders and the address of its artifact."""
     given = json.loads(executor_input)
-    values = given.get("inputs", {}).get("parameterValues", {})
     known = dict(each.split("=", 1) for each in placeholders)
-    uri = given["outputs"]["artifacts"]["record"]["artifacts"][0]["uri"]
-    address = uri.replace(known["pipeline_root"].rstrip("/"), "ROOT", 1).replace(known["pipeline_job_name"], "JOB")
+    address = given["outputs"]["artifacts"]["record"]["artifacts"][0]["uri"]
+    address = address.replace(known["pipeline_root"].rstrip("/"), "ROOT", 1).replace(known["pipeline_job_name"], "JOB")
     address = re.sub("[0-9]{5,}", "NUMBER", address)
-    record = {
-        "names": sorted(os.environ),
-        "machine": machine(),
-        "values": {
-            name: _of_value(json.dumps(values[name], sort_keys=True)) if name in values else "absent"
-            for name in ("empty", "numbers", "integer")
-        },
-        "texts": {"integer": _of_value(integer)},
-        "placeholders": {name: _of_placeholder(text) for name, text in known.items()},
-        "address": address if re.fullmatch("ROOT/[A-Za-z0-9_/-]{1,70}", address) else "another form",
-    }
-    write(base, "step", record)
+    facts = machine("step") | parameters(given, "empty", "numbers", "integer") | {"text.integer": _of_value(integer)}
+    facts |= {f"placeholder.{name}": _of_placeholder(text) for name, text in known.items()}
+    facts["artifact.address"] = address if re.fullmatch("ROOT/[A-Za-z0-9_/-]{1,70}", address) else "another form"
+    write(base, "record-step", {"names": sorted(os.environ), "facts": facts})
 
 
 def attempt(base: str, name: str, code: str, output: str = "") -> None:
@@ -218,43 +214,33 @@ def attempt(base: str, name: str, code: str, output: str = "") -> None:
 
 def collect(base: str, executor_input: str, region: str) -> None:
     """Put the record together, as the artifact of the last step."""
-    given = json.loads(executor_input)
-    status = given.get("inputs", {}).get("parameterValues", {}).get("status") or {}
-    one, names = read(base, "step"), {"step": read(base, "step").get("names", [])}
-    facts: dict[str, str] = {f"parameter.{name}": text for name, text in one.get("values", {}).items()}
-    facts |= {f"text.{name}": text for name, text in one.get("texts", {}).items()}
-    facts |= {f"placeholder.{name}": text for name, text in one.get("placeholders", {}).items()}
-    facts |= {f"step.{name}": text for name, text in one.get("machine", {}).items()}
-    facts |= {"artifact.address": one.get("address", ""), **read(base, "optional")}
-    for role in ("primary", "worker"):
-        seen = read(base, f"replica-{role}")
+    given, facts, names = json.loads(executor_input), {}, {}
+    for role in ("step", "primary", "worker", "optional"):
+        seen = read(base, f"record-{role}")
+        facts |= seen.get("facts", {})
         names[role] = seen.get("names", [])
-        if role == "primary" and seen:
-            for group in ("cluster_spec", "tf_config"):
-                facts |= {f"{group}.{name}": text for name, text in seen[group].items()}
-            facts |= {f"replica.{name}": text for name, text in seen["machine"].items()}
-            facts |= {f"metadata.{name}": text for name, text in seen["metadata"].items()}
-            facts |= {f"folder.{name}": text for name, text in seen["folders"].items()}
-            facts["value.CLOUD_ML_PROJECT_ID"] = seen["project_id"]
+    del names["optional"]
     first, ticks = read(base, "end-signal"), found(base, "end-tick-")
     if names["worker"]:
         facts["end.signal"] = "SIGTERM" if first else "none"
     if first:
         seconds = float(ticks[-1].rpartition("-")[2]) - first if ticks else 0.0
         facts["grace.end"] = str(min((0, 5, 10, 20, 30, 60, 120), key=lambda usual: abs(usual - seconds)))
-    for code in sorted({name.split("-")[1] for name in found(base, "exit-")}):
-        workers, primaries = len(found(base, f"exit-{code}-worker")), len(found(base, f"exit-{code}-primary"))
-        once = "ends the replica" if found(base, f"exit-{code}-done") else "ends the job"
-        once = "no restart in 4 minutes" if found(base, f"exit-{code}-alone") else once
-        again = "restarts the job" if primaries > 1 else "restarts the replica"
-        if workers:
-            facts[f"exit.{code}"] = again if workers > 1 else once
-    has_failed = bool(found(base, "attempt-retried-"))
+    for code in {name.split("-")[1] for name in found(base, "exit-") if "-worker-" in name}:
+        files = found(base, f"exit-{code}-")
+        num_workers, num_primaries = (sum(f"-{role}-" in name for name in files) for role in ("worker", "primary"))
+        if num_workers > 1:
+            facts[f"exit.{code}"] = "restarts the job" if num_primaries > 1 else "restarts the replica"
+        else:
+            ends = {f"exit-{code}-done": "ends the replica", f"exit-{code}-alone": "no restart in 4 minutes"}
+            facts[f"exit.{code}"] = next((text for name, text in ends.items() if name in files), "ends the job")
+    has_failed = found(base, "attempt-retried-")
     for name in ("retried", "condition", "after", "ignoring", "cached") if has_failed else ():
         num_found = len(found(base, f"attempt-{name}-"))
         facts[f"task.{name}"] = f"{num_found} execution{'s' * (num_found != 1)}"
-    facts["exit_handler.state"] = re.sub("[^A-Z_]", "", str(status.get("state", "")))[:40]
-    facts["exit_handler.fields"] = " ".join(sorted(name for name in status if name.isalpha()))[:80]
+    if status := given.get("inputs", {}).get("parameterValues", {}).get("status"):
+        facts["exit_handler.state"] = re.sub("[^A-Z_]", "", str(status.get("state")))[:40] or "another form"
+        facts["exit_handler.fields"] = " ".join(sorted(filter(str.isalpha, status)))[:80] or "another form"
     is_here = not base.startswith("gs://") or "LOCALVERTEX_" in " ".join(map(" ".join, names.values()))
     record = {
         "format": "localvertex probe 1",
@@ -262,7 +248,7 @@ def collect(base: str, executor_input: str, region: str) -> None:
         "date": time.strftime("%Y-%m-%d", time.gmtime()),
         "region": region if re.fullmatch("[a-z0-9-]{1,40}", region) else "unknown",
         "names": names,
-        "facts": {name: text for name, text in facts.items() if text},
+        "facts": facts,
     }
     path = given["outputs"]["artifacts"]["probe"]["artifacts"][0]["uri"].replace("gs://", "/gcs/", 1)
     os.makedirs(os.path.dirname(path), exist_ok=True)

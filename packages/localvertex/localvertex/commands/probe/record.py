@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from localvertex.values.facts import VARIABLES, facts
+from localvertex.values.facts import VARIABLES, facts, variables
 from localvertex_base.userinput import reading
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.shape import Wrong, check
@@ -47,8 +47,7 @@ class Record:
     @property
     def others(self) -> list[str]:
         """Return the names of variables that the table lacks."""
-        known = {fact.name for fact in facts().values() if fact.group in VARIABLES}
-        return sorted({name for names in self.content["names"].values() for name in names} - known)
+        return sorted({name for names in self.content["names"].values() for name in names} - variables())
 
 
 def read(path: Path) -> Record:
@@ -82,8 +81,5 @@ def parse(content: Any) -> Record:
 
 def without_own_variables(content: dict[str, Any]) -> dict[str, Any]:
     """Leave out the names of the variables of this machine's user."""
-    known = {fact.name for fact in facts().values() if fact.group in VARIABLES}
-    own = os.environ.keys() - known
-    return content | {
-        "names": {role: [*filter(lambda name: name not in own, names)] for role, names in content["names"].items()}
-    }
+    own = os.environ.keys() - variables()
+    return content | {"names": {role: sorted({*names} - own) for role, names in content["names"].items()}}

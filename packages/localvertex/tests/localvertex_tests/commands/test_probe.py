@@ -266,7 +266,7 @@ def test_the_program_records_no_value_that_it_was_given(program: Run, tmp_path: 
         "LANG": SECRET,
     }
     (tmp_path / SECRET).mkdir()
-    (tmp_path / SECRET / "replica-worker").write_text("{}")
+    (tmp_path / SECRET / "record-worker").write_text("{}")
     assert program("replica", **env).returncode == 0
     placeholders = [f"{name}={SECRET}" for name in probe_pipeline.PLACEHOLDERS]
     root = f"pipeline_root=gs://{SECRET}"
