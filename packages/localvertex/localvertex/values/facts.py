@@ -5,7 +5,6 @@ and docs/fidelity.md is generated from it. No row was measured on Vertex AI.
 """
 
 import csv
-from enum import StrEnum
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -15,14 +14,6 @@ VARIABLES = ("cluster", "job", "folder", "trial", "torch", "metadata_variable", 
 
 OF_THIS_MACHINE = "as on this machine"
 """The value of facts that depend on the machine and its user."""
-
-
-class Status(StrEnum):
-    """How a fact here compares to the public documentation."""
-
-    SAME = "documented and the same"
-    DIFFERENT = "documented, different"
-    UNDOCUMENTED = "undocumented"
 
 
 class Fact(NamedTuple):
@@ -39,13 +30,6 @@ class Fact(NamedTuple):
     """The value that the probe records here; of a variable, who has it: step, primary, worker or none."""
     why: str
     """Why it differs; empty: it does not."""
-
-    @property
-    def status(self) -> Status:
-        """Return how it compares to the documentation."""
-        if not self.documented:
-            return Status.UNDOCUMENTED
-        return Status.DIFFERENT if self.why else Status.SAME
 
     @property
     def group(self) -> str:

@@ -6,6 +6,7 @@ pipeline fails by design, because what follows a failure is among its facts.
 
 import argparse
 import json
+import re
 import textwrap
 from itertools import groupby
 from pathlib import Path
@@ -44,21 +45,18 @@ def compiled() -> dict[str, Any]:
     return pipeline
 
 
-def cost(pipeline: dict[str, Any]) -> str:
+def _cost(pipeline: dict[str, Any]) -> str:
     """Return what an upload of the pipeline would start, at most."""
-    dags = [each["dag"]["tasks"] for each in (pipeline["root"], *pipeline["components"].values()) if "dag" in each]
-    steps = jobs = machines = 0
-    for task in (task for tasks in dags for task in tasks.values()):
-        if "executorLabel" not in pipeline["components"][task["componentRef"]["name"]]:
-            continue
-        steps += 1 + task.get("retryPolicy", {}).get("maxRetryCount", 0)
-        if pools := task.get("inputs", {}).get("parameters", {}).get("worker_pool_specs"):
-            jobs += 1
-            machines += int(sum(pool["replica_count"] for pool in pools["runtimeValue"]["constant"]))
+    text = json.dumps(pipeline)
+    num_jobs = text.count(".custom_job.launcher")
+    num_machines = round(sum(map(float, re.findall(r'"replica_count": ([0-9.]+)', text))))
+    num_retries = sum(map(int, re.findall(r'"maxRetryCount": ([0-9]+)', text)))
+    num_steps = len(pipeline["deploymentSpec"]["executors"]) + num_retries
+    total = num_steps + num_machines
     return (
-        f"An upload starts up to {steps} steps and {jobs} custom jobs with {machines} machines e2-standard-4.\n"
-        f"Upper bound: {(steps + machines) * _MINUTES} machine-minutes ({steps + machines} x {_MINUTES}), without "
-        "time in queues.\nNothing was started."
+        f"An upload starts up to {num_steps} steps and {num_jobs} custom jobs with {num_machines} machines "
+        f"e2-standard-4.\nUpper bound: {total * _MINUTES} machine-minutes ({total} x {_MINUTES}), without time in queues."
+        "\nNothing was started."
     )
 
 
@@ -66,12 +64,12 @@ def _compile(options: argparse.Namespace) -> int:
     """Write the pipeline."""
     pipeline = compiled()
     _write(options.output, pipeline)
-    print(f"{cost(pipeline)}\nRun it on Vertex AI, download the artifact `probe` of its step `collect`, and then:")
+    print(f"{_cost(pipeline)}\nRun it on Vertex AI, download the artifact `probe` of its step `collect`, and then:")
     print("  python -m localvertex probe collect probe")
     return 0
 
 
-def _record_here(grace_seconds: float = facts.number("grace.end")) -> Record:
+def _record_here() -> Record:
     """Run the pipeline on this machine and return its record.
 
     Raises:
@@ -83,7 +81,7 @@ def _record_here(grace_seconds: float = facts.number("grace.end")) -> Record:
         file.write_text(json.dumps(compiled()))
         # The pipeline is the probe's own, so it needs no sandbox, which not every machine has.
         containers = ContainerOptions(allow_host_commands=True)
-        options = Options(work_dir=work_dir, run_id="probe", grace_seconds=grace_seconds, containers=containers)
+        options = Options(work_dir=work_dir, run_id="probe", containers=containers)
         ran = runs.run(file, options=options)
         path = work_dir / "probe" / "collect" / "probe"
         if not path.is_file():

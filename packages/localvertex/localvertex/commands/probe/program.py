@@ -202,29 +202,24 @@ def step(base: str, executor_input: str, integer: str, *placeholders: str) -> No
     write(base, "record-step", {"names": sorted(os.environ), "facts": facts})
 
 
-def attempt(base: str, name: str, code: str, output: str = "") -> None:
+def attempt(base: str, name: str, code: str, *_: str) -> None:
     """Count an execution of a step, and end with an exit code."""
     write(base, f"attempt-{name}-{uuid.uuid4().hex}", 0)
-    if output:
-        os.makedirs(os.path.dirname(output), exist_ok=True)
-        with open(output, "w") as file:
-            file.write("done")
     sys.exit(int(code))
 
 
 def collect(base: str, executor_input: str, region: str) -> None:
     """Put the record together, as the artifact of the last step."""
-    given, facts, names = json.loads(executor_input), {}, {}
-    for role in ("step", "primary", "worker", "optional"):
-        seen = read(base, f"record-{role}")
-        facts |= seen.get("facts", {})
-        names[role] = seen.get("names", [])
-    del names["optional"]
+    given = json.loads(executor_input)
+    seen = {name: read(base, f"record-{name}") for name in ("step", "primary", "worker", "optional")}
+    names = {role: seen[role].get("names", []) for role in ("step", "primary", "worker")}
+    facts: dict[str, str] = {}
+    for each in seen.values():
+        facts |= each.get("facts", {})
     first, ticks = read(base, "end-signal"), found(base, "end-tick-")
-    if names["worker"]:
-        facts["end.signal"] = "SIGTERM" if first else "none"
-    if first:
-        seconds = float(ticks[-1].rpartition("-")[2]) - first if ticks else 0.0
+    facts |= {"end.signal": "SIGTERM" if first else "none"} if names["worker"] else {}
+    if first and ticks:
+        seconds = float(ticks[-1].rpartition("-")[2]) - first
         facts["grace.end"] = str(min((0, 5, 10, 20, 30, 60, 120), key=lambda usual: abs(usual - seconds)))
     for code in {name.split("-")[1] for name in found(base, "exit-") if "-worker-" in name}:
         files = found(base, f"exit-{code}-")
@@ -236,11 +231,10 @@ def collect(base: str, executor_input: str, region: str) -> None:
             facts[f"exit.{code}"] = next((text for name, text in ends.items() if name in files), "ends the job")
     has_failed = found(base, "attempt-retried-")
     for name in ("retried", "condition", "after", "ignoring", "cached") if has_failed else ():
-        num_found = len(found(base, f"attempt-{name}-"))
-        facts[f"task.{name}"] = f"{num_found} execution{'s' * (num_found != 1)}"
+        facts[f"task.{name}"] = f"executions: {len(found(base, f'attempt-{name}-'))}"
     if status := given.get("inputs", {}).get("parameterValues", {}).get("status"):
         facts["exit_handler.state"] = re.sub("[^A-Z_]", "", str(status.get("state")))[:40] or "another form"
-        facts["exit_handler.fields"] = " ".join(sorted(filter(str.isalpha, status)))[:80] or "another form"
+        facts["exit_handler.fields"] = " ".join(sorted(filter(str.isalpha, status)))[:80]
     is_here = not base.startswith("gs://") or "LOCALVERTEX_" in " ".join(map(" ".join, names.values()))
     record = {
         "format": "localvertex probe 1",

@@ -3,9 +3,10 @@
 import itertools
 import textwrap
 from collections.abc import Iterable
+from enum import StrEnum
 from pathlib import Path
 
-from localvertex.values.facts import Fact, Status, facts
+from localvertex.values.facts import Fact, facts
 
 PAGE = Path(__file__).parents[3] / "docs" / "fidelity.md"
 
@@ -35,11 +36,26 @@ everything that would leave your project: names of variables and classes of valu
 """
 
 
+class Status(StrEnum):
+    """How a fact here compares to the public documentation."""
+
+    SAME = "documented and the same"
+    DIFFERENT = "documented, different"
+    UNDOCUMENTED = "undocumented"
+
+
+def status_of(fact: Fact) -> Status:
+    """Return how a fact compares."""
+    if not fact.documented:
+        return Status.UNDOCUMENTED
+    return Status.DIFFERENT if fact.why else Status.SAME
+
+
 def written() -> str:
     """Return the page."""
     page = _TOP
     for status in Status:
-        rows = [fact for fact in facts().values() if fact.status is status]
+        rows = [fact for fact in facts().values() if status_of(fact) is status]
         page += f"\n## {status.capitalize()}\n\n"
         page += "".join(map(_wrapped, _entries(rows, status)))
     return page

@@ -12,7 +12,7 @@ from localvertex.jobs.faults.faults import DEFAULT_GRACE_SECONDS, Action
 from localvertex.jobs.job import Scheduling
 from localvertex.jobs.restart_rules import Restarts, Verdict
 from localvertex.runner.options import Options
-from localvertex.values.facts import Fact, Status, facts, group, number
+from localvertex.values.facts import Fact, facts, group, number
 
 SOURCES = ("cloud.google.com", "www.kubeflow.org", "github.com")
 VERDICTS = {
@@ -30,7 +30,7 @@ def test_a_row_has_a_source_exactly_if_it_is_documented(fact: Fact) -> None:
     # A value that differs from a documented number has a reason.
     if fact.documented.isdigit() and fact.documented != fact.here:
         assert fact.why
-    assert fact.status is not Status.SAME or "as on this machine" not in fact.here
+    assert fidelity_page.status_of(fact) is not fidelity_page.Status.SAME or "as on this machine" not in fact.here
 
 
 @pytest.mark.parametrize("code", [code for code in group("exit") if code != "0"])
