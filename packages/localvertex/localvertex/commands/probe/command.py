@@ -54,9 +54,9 @@ def _cost(pipeline: dict[str, Any]) -> str:
     num_steps = len(pipeline["deploymentSpec"]["executors"]) + num_retries
     total = num_steps + num_machines
     return (
-        f"An upload starts up to {num_steps} steps and {num_jobs} custom jobs with {num_machines} machines "
-        f"e2-standard-4.\nUpper bound: {total * _MINUTES} machine-minutes ({total} x {_MINUTES}), without time in queues."
-        "\nNothing was started."
+        f"An upload starts up to {num_steps} steps and {num_jobs} custom jobs with {num_machines} machines e2-standard-4."
+        f"\nUpper bound: {total * _MINUTES} machine-minutes ({total} x {_MINUTES}), without time in queues.\n"
+        "Nothing was started."
     )
 
 

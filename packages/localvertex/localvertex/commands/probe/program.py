@@ -5,6 +5,7 @@ address, name of a project or bucket, token or secret. `main` lists the modes; e
 `collect` puts them together. Every process ends itself after 14 minutes, so that the cost has a bound.
 """
 
+import http.client
 import json
 import os
 import re
@@ -12,14 +13,11 @@ import resource
 import signal
 import sys
 import time
-import urllib.error
-import urllib.request
 import uuid
 from collections.abc import Callable
 from typing import Any
 
 LIMIT_SECONDS = 14 * 60
-_WAIT_SECONDS = 240.0
 _TICK_SECONDS = 0.25
 
 
@@ -57,59 +55,59 @@ def read(base: str, name: str) -> Any:
 
 
 def wait_for(base: str, beginning: str) -> bool:
-    """Wait for a file of another replica."""
-    end = time.monotonic() + _WAIT_SECONDS
-    while not found(base, beginning) and time.monotonic() < end:
+    """Wait at most four minutes for a file of another replica, and return whether it is there."""
+    for _ in range(960):
+        if found(base, beginning):
+            return True
         time.sleep(_TICK_SECONDS)
-    return bool(found(base, beginning))
+    return False
 
 
 def metadata(path: str) -> str:
     """Return what the metadata server answers: a state in capitals, or only that it answers, or the status."""
-    host = os.environ.get("GCE_METADATA_HOST", "metadata.google.internal")
-    request = urllib.request.Request(f"http://{host}/computeMetadata/v1/{path}", headers={"Metadata-Flavor": "Google"})
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    server = http.client.HTTPConnection(os.environ.get("GCE_METADATA_HOST", "metadata.google.internal"), timeout=5)
     try:
-        with opener.open(request, timeout=5) as answer:
-            text = answer.read(200).decode(errors="replace")
-    except urllib.error.HTTPError as error:
-        return f"status {error.code}"
-    except OSError:
+        server.request("GET", f"/computeMetadata/v1/{path}", headers={"Metadata-Flavor": "Google"})
+        answer = server.getresponse()
+        text = answer.read(200).decode(errors="replace")
+    except (OSError, http.client.HTTPException):
         return "no server"
+    if answer.status != 200:
+        return f"status {answer.status}"
     return text if re.fullmatch("[A-Z_]{1,40}", text) else "answers"
+
+
+def grouped(group: str, facts: dict[str, str]) -> dict[str, str]:
+    """Return facts by their ids."""
+    return {f"{group}.{name}": text for name, text in facts.items()}
 
 
 def machine(kind: str) -> dict[str, str]:
     """Return the facts of the machine that a process sees, without a value of its own."""
     is_unlimited = resource.getrlimit(resource.RLIMIT_AS)[0] == resource.RLIM_INFINITY
-    is_replica = re.match("(cmle-training-)?workerpool[0-9]", os.uname().nodename)
-    return {
-        f"{kind}.user": "root" if os.getuid() == 0 else "another user",
-        f"{kind}.mount": "mounted" if os.path.isdir("/gcs") else "absent",
-        f"{kind}.folder": "/" if os.getcwd() == "/" else "another folder",
-        f"{kind}.address_space": "unlimited" if is_unlimited else "limited",
-        f"{kind}.host_name": "its replica" if is_replica else "another name",
+    facts = {
+        "user": "root" if os.getuid() == 0 else "another user",
+        "mount": "mounted" if os.path.isdir("/gcs") else "absent",
+        "folder": "/" if os.getcwd() == "/" else "another folder",
+        "address_space": "unlimited" if is_unlimited else "limited",
+        "host_name": "its replica" if "workerpool" in os.uname().nodename else "another name",
     }
+    return grouped(kind, facts)
 
 
 def shape(name: str) -> dict[str, str]:
     """Return the structure of CLUSTER_SPEC or TF_CONFIG, without addresses."""
     if name not in os.environ:
         return {}
-    content, group = json.loads(os.environ[name]), name.lower()
-    return {
-        f"{group}.fields": " ".join(sorted(content)),
-        f"{group}.cluster": " ".join(f"{pool}:{len(each)}" for pool, each in sorted(content["cluster"].items())),
-        f"{group}.task": " ".join(sorted(content["task"])),
-        f"{group}.environment": _of_value(json.dumps(content.get("environment"))).strip('"'),
-        f"{group}.job": "JSON text" if isinstance(content.get("job"), str) else "another form",
+    content = json.loads(os.environ[name])
+    facts = {
+        "fields": " ".join(sorted(content)),
+        "cluster": " ".join(f"{pool}:{len(each)}" for pool, each in sorted(content["cluster"].items())),
+        "task": " ".join(sorted(content["task"])),
+        "environment": _of_value(json.dumps(content.get("environment"))).strip('"'),
+        "job": "JSON text" if isinstance(content.get("job"), str) else "another form",
     }
-
-
-def below(base: str, address: str) -> str:
-    """Return the name of a folder in BASE."""
-    name = address.rstrip("/").removeprefix(base).lstrip("/")
-    return name if re.fullmatch("[a-z]{1,20}", name) else "another folder"
+    return grouped(name.lower(), facts)
 
 
 def is_primary() -> bool:
@@ -124,8 +122,10 @@ def replica(base: str) -> None:
         for path in ("preempted", "maintenance-event", "service-accounts/default/aliases", "zone"):
             facts[f"metadata.instance/{path}"] = metadata(f"instance/{path}")
         facts["metadata.project/project-id"] = metadata("project/project-id")
-        for name in ("AIP_MODEL_DIR", "AIP_CHECKPOINT_DIR", "AIP_TENSORBOARD_LOG_DIR"):
-            facts[f"folder.{name}"] = below(base, os.environ.get(name, ""))
+        folders = {"AIP_MODEL_DIR": "model", "AIP_CHECKPOINT_DIR": "checkpoints", "AIP_TENSORBOARD_LOG_DIR": "logs"}
+        for name, usual in folders.items():
+            is_usual = os.environ.get(name, "").rstrip("/").endswith(f"/{usual}")
+            facts[f"folder.{name}"] = usual if is_usual else "another folder"
         project = os.environ.get("CLOUD_ML_PROJECT_ID", "")
         facts["value.CLOUD_ML_PROJECT_ID"] = "a number" if project.isdigit() else "a name"
         write(base, "record-primary", {"names": sorted(os.environ), "facts": facts})
@@ -197,7 +197,7 @@ def step(base: str, executor_input: str, integer: str, *placeholders: str) -> No
     address = address.replace(known["pipeline_root"].rstrip("/"), "ROOT", 1).replace(known["pipeline_job_name"], "JOB")
     address = re.sub("[0-9]{5,}", "NUMBER", address)
     facts = machine("step") | parameters(given, "empty", "numbers", "integer") | {"text.integer": _of_value(integer)}
-    facts |= {f"placeholder.{name}": _of_placeholder(text) for name, text in known.items()}
+    facts |= grouped("placeholder", {name: _of_placeholder(text) for name, text in known.items()})
     facts["artifact.address"] = address if re.fullmatch("ROOT/[A-Za-z0-9_/-]{1,70}", address) else "another form"
     write(base, "record-step", {"names": sorted(os.environ), "facts": facts})
 
@@ -222,13 +222,11 @@ def collect(base: str, executor_input: str, region: str) -> None:
         seconds = float(ticks[-1].rpartition("-")[2]) - first
         facts["grace.end"] = str(min((0, 5, 10, 20, 30, 60, 120), key=lambda usual: abs(usual - seconds)))
     for code in {name.split("-")[1] for name in found(base, "exit-") if "-worker-" in name}:
-        files = found(base, f"exit-{code}-")
-        num_workers, num_primaries = (sum(f"-{role}-" in name for name in files) for role in ("worker", "primary"))
-        if num_workers > 1:
-            facts[f"exit.{code}"] = "restarts the job" if num_primaries > 1 else "restarts the replica"
-        else:
-            ends = {f"exit-{code}-done": "ends the replica", f"exit-{code}-alone": "no restart in 4 minutes"}
-            facts[f"exit.{code}"] = next((text for name, text in ends.items() if name in files), "ends the job")
+        kinds = ("worker", "primary", "done", "alone")
+        workers, primaries, done, alone = (len(found(base, f"exit-{code}-{kind}")) for kind in kinds)
+        once = "ends the replica" if done else "no restart in 4 minutes" if alone else "ends the job"
+        again = "restarts the job" if primaries > 1 else "restarts the replica"
+        facts[f"exit.{code}"] = again if workers > 1 else once
     has_failed = found(base, "attempt-retried-")
     for name in ("retried", "condition", "after", "ignoring", "cached") if has_failed else ():
         facts[f"task.{name}"] = f"executions: {len(found(base, f'attempt-{name}-'))}"
