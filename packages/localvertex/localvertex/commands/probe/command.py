@@ -8,7 +8,6 @@ import argparse
 import json
 import re
 import textwrap
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +26,17 @@ from localvertex_base.userinput.temporary import temporary_folder
 _FOLDER = Path(__file__).parent
 _MINUTES = 15
 """A job ends by its timeout, and the program in a step ends itself a minute before."""
-_SAME, _KNOWN, _DIFFERS, _UNMEASURED = "same", "known", "DIFFERS", "no value"
+_VERDICTS = ("same", "known", "DIFFERS", "no value")
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Run a command of the probe."""
+    """Run a command of the probe.
+
+    Raises:
+        UserError: Its output exists, or its input is not a record.
+    """
+    if "output" in options and options.output.exists():
+        raise UserError(f"{options.output} exists and was not changed; choose another --output")
     commands = {"compile": _compile, "run": _run, "collect": _collect, "diff": _diff}
     return commands[options.action](options)
 
@@ -54,8 +59,8 @@ def _cost(pipeline: dict[str, Any]) -> str:
     num_steps = len(pipeline["deploymentSpec"]["executors"]) + num_retries
     total = num_steps + num_machines
     return (
-        f"An upload starts up to {num_steps} steps and {num_jobs} custom jobs with {num_machines} machines e2-standard-4."
-        f"\nUpper bound: {total * _MINUTES} machine-minutes ({total} x {_MINUTES}), without time in queues.\n"
+        f"An upload starts up to {num_steps} steps and {num_jobs} custom jobs on {num_machines} machines e2-standard-4.\n"
+        f"Upper bound: {total * _MINUTES} machine-minutes ({total} x {_MINUTES}), without time in queues.\n"
         "Nothing was started."
     )
 
@@ -91,7 +96,6 @@ def _record_here() -> Record:
 
 def _run(options: argparse.Namespace) -> int:
     """Run the pipeline here and write its record."""
-    _check_new(options.output)
     print("running the probe on this machine, which takes about half a minute", flush=True)
     found = _record_here()
     _write(options.output, found.content)
@@ -118,56 +122,40 @@ def _diff(options: argparse.Namespace) -> int:
     found = record.read(options.record)
     if found.content["place"] != record.ON_VERTEX:
         raise UserError(f"{options.record} was recorded by localvertex; expected a record of a run on Vertex AI")
-    values = found.values
+    values, table, counts = found.values, facts.facts().values(), dict.fromkeys(_VERDICTS, 0)
     print(f"Recorded on Vertex AI on {found.content['date']} in {found.content['region']}; compared with this version.")
-    for source, rows in groupby(sorted(facts.facts().values(), key=lambda fact: fact.source), lambda fact: fact.source):
+    for source in sorted({fact.source for fact in table}):
         print(f"\n{source or 'Not documented'}")
-        for fact in rows:
-            print("\n".join(_lines(fact, values.get(fact.id))))
+        for fact in table:
+            if fact.source == source:
+                verdict = _verdict(fact, values)
+                counts[verdict] += 1
+                text = f"{fact.id}: here {fact.here}; Vertex AI {values.get(fact.id, 'not recorded')}"
+                text += f"; documented {fact.documented}" if fact.documented else ""
+                text += f" ({fact.why})" if fact.why else ""
+                print(textwrap.fill(text, 80, initial_indent=f"  {verdict:9}", subsequent_indent=" " * 11))
     if found.others:
         print("\nVariables on Vertex AI that the table lacks, also those of the image:")
         print(textwrap.fill(" ".join(found.others), 80, initial_indent="  ", subsequent_indent="  "))
-    verdicts = [_verdict(fact, values.get(fact.id)) for fact in facts.facts().values()]
-    counts = [f"{verdicts.count(each)} {each}" for each in (_SAME, _KNOWN, _DIFFERS, _UNMEASURED)]
-    print(f"\n{', '.join(counts)}")
-    return 1 if _DIFFERS in verdicts else 0
+    print("\n" + ", ".join(f"{number} {verdict}" for verdict, number in counts.items()))
+    return 1 if counts["DIFFERS"] else 0
 
 
-def _verdict(fact: Fact, there: str | None) -> str:
+def _verdict(fact: Fact, values: dict[str, str]) -> str:
     """Compare a fact."""
-    if there is None:
-        return _UNMEASURED
-    if there == fact.here:
-        return _SAME
-    return _KNOWN if fact.why else _DIFFERS
-
-
-def _lines(fact: Fact, there: str | None) -> list[str]:
-    """Return the lines of a fact, of at most 80 columns."""
-    text = f"{fact.id}: here {fact.here}; Vertex AI {'not recorded' if there is None else there}"
-    text += f"; documented {fact.documented}" if fact.documented else ""
-    text += f" ({fact.why})" if fact.why else ""
-    verdict = _verdict(fact, there)
-    return textwrap.wrap(text, 80, initial_indent=f"  {verdict:9}", subsequent_indent=" " * 11)
-
-
-def _check_new(path: Path) -> None:
-    """Refuse a file that exists.
-
-    Raises:
-        UserError: It does.
-    """
-    if path.exists():
-        raise UserError(f"{path} exists and was not changed; choose another --output")
+    if fact.id not in values:
+        return "no value"
+    if values[fact.id] == fact.here:
+        return "same"
+    return "known" if fact.why else "DIFFERS"
 
 
 def _write(path: Path, content: Any) -> None:
     """Write a file as JSON.
 
     Raises:
-        UserError: It exists, or cannot be written.
+        UserError: It cannot be written.
     """
-    _check_new(path)
     try:
         outputs.write({path: (json.dumps(content, indent=1) + "\n").encode()})
     except OSError as error:

@@ -33,16 +33,15 @@ def folder(base: str) -> str:
 
 def write(base: str, name: str, content: Any) -> None:
     """Write one file of the record, whole: the process may be killed meanwhile."""
-    path = f"{folder(base)}/{name}"
-    with open(f"{path}.partial", "w") as file:
+    partial = f"{folder(base)}/.{name}"
+    with open(partial, "w") as file:
         json.dump(content, file)
-    os.replace(f"{path}.partial", path)
+    os.replace(partial, f"{folder(base)}/{name}")
 
 
 def found(base: str, beginning: str) -> list[str]:
     """Return the files of the record whose names begin so."""
-    names = sorted(os.listdir(folder(base)))
-    return [name for name in names if name.startswith(beginning) and not name.endswith(".partial")]
+    return [name for name in sorted(os.listdir(folder(base))) if name.startswith(beginning)]
 
 
 def read(base: str, name: str) -> Any:
@@ -178,7 +177,7 @@ def _of_placeholder(text: str) -> str:
 
 def parameters(given: Any, *names: str) -> dict[str, str]:
     """Return how parameters arrive in the executor input."""
-    values = given["inputs"].get("parameterValues", {}) if "inputs" in given else {}
+    values = given.get("inputs", {}).get("parameterValues", {})
     texts = {name: json.dumps(values[name], sort_keys=True) for name in names if name in values}
     return {f"parameter.{name}": _of_value(texts[name]) if name in texts else "absent" for name in names}
 
