@@ -13,7 +13,6 @@ from typing import Any
 
 from localvertex import runs
 from localvertex.commands.probe import record
-from localvertex.commands.probe.record import Record
 from localvertex.containers.options import ContainerOptions
 from localvertex.errors import RecordNotWritten
 from localvertex.runner.options import Options
@@ -26,6 +25,10 @@ from localvertex_base.userinput.temporary import temporary_folder
 _FOLDER = Path(__file__).parent
 _MINUTES = 15
 """A job ends by its timeout, and the program in a step ends itself a minute before."""
+_NEXT = """\
+Nothing was started. Run it on Vertex AI, and download the artifact `probe` of its
+step `collect`. Then:
+  python -m localvertex probe collect probe"""
 _VERDICTS = ("same", "known", "DIFFERS", "no value")
 
 
@@ -50,54 +53,40 @@ def compiled() -> dict[str, Any]:
     return pipeline
 
 
-def _cost(pipeline: dict[str, Any]) -> str:
-    """Return what an upload of the pipeline would start, at most."""
-    text = json.dumps(pipeline)
-    num_jobs = text.count(".custom_job.launcher")
-    num_machines = round(sum(map(float, re.findall(r'"replica_count": ([0-9.]+)', text))))
-    num_retries = sum(map(int, re.findall(r'"maxRetryCount": ([0-9]+)', text)))
-    num_steps = len(pipeline["deploymentSpec"]["executors"]) + num_retries
-    total = num_steps + num_machines
-    return (
-        f"An upload starts up to {num_steps} steps and {num_jobs} custom jobs on {num_machines} machines e2-standard-4.\n"
-        f"Upper bound: {total * _MINUTES} machine-minutes ({total} x {_MINUTES}), without time in queues.\n"
-        "Nothing was started."
-    )
-
-
 def _compile(options: argparse.Namespace) -> int:
-    """Write the pipeline."""
+    """Write the pipeline, and print what an upload of it would start, at most."""
     pipeline = compiled()
     _write(options.output, pipeline)
-    print(f"{_cost(pipeline)}\nRun it on Vertex AI, download the artifact `probe` of its step `collect`, and then:")
-    print("  python -m localvertex probe collect probe")
+    text = json.dumps(pipeline)
+    num_machines = round(sum(map(float, re.findall(r'"replica_count": ([0-9.]+)', text))))
+    num_retries = sum(map(int, re.findall(r'"maxRetryCount": ([0-9]+)', text)))
+    num_steps, num_jobs = len(pipeline["deploymentSpec"]["executors"]) + num_retries, text.count(".custom_job.launcher")
+    total = num_steps + num_machines
+    print(
+        f"An upload starts up to {num_steps} steps and {num_jobs} custom jobs on {num_machines} machines e2-standard-4."
+    )
+    print(f"Upper bound: {total * _MINUTES} machine-minutes ({total} x {_MINUTES}), without time in queues.")
+    print(_NEXT)
     return 0
 
 
-def _record_here() -> Record:
-    """Run the pipeline on this machine and return its record.
+def _run(options: argparse.Namespace) -> int:
+    """Run the pipeline here and write its record.
 
     Raises:
         RecordNotWritten: It wrote none.
     """
+    print("running the probe on this machine, which takes about half a minute", flush=True)
     with temporary_folder() as name:
-        work_dir = Path(name, "runs")
-        file = Path(name, "probe.json")
+        work_dir, file = Path(name, "runs"), Path(name, "probe.json")
         file.write_text(json.dumps(compiled()))
         # The pipeline is the probe's own, so it needs no sandbox, which not every machine has.
         containers = ContainerOptions(allow_host_commands=True)
-        options = Options(work_dir=work_dir, run_id="probe", containers=containers)
-        ran = runs.run(file, options=options)
+        ran = runs.run(file, options=Options(work_dir=work_dir, run_id="probe", containers=containers))
         path = work_dir / "probe" / "collect" / "probe"
         if not path.is_file():
             raise RecordNotWritten(f"the probe wrote no record: {ran['error']}")
-        return record.parse(record.without_own_variables(json.loads(path.read_text())))
-
-
-def _run(options: argparse.Namespace) -> int:
-    """Run the pipeline here and write its record."""
-    print("running the probe on this machine, which takes about half a minute", flush=True)
-    found = _record_here()
+        found = record.without_own_variables(record.read(path))
     _write(options.output, found.content)
     values, table = found.values, facts.facts()
     wrong = [name for name in values if values[name] != table[name].here != facts.OF_THIS_MACHINE]
@@ -123,7 +112,7 @@ def _diff(options: argparse.Namespace) -> int:
     if found.content["place"] != record.ON_VERTEX:
         raise UserError(f"{options.record} was recorded by localvertex; expected a record of a run on Vertex AI")
     values, table, counts = found.values, facts.facts().values(), dict.fromkeys(_VERDICTS, 0)
-    print(f"Recorded on Vertex AI on {found.content['date']} in {found.content['region']}; compared with this version.")
+    print(f"Recorded on Vertex AI on {found.content['date']} in {found.content['region']}")
     for source in sorted({fact.source for fact in table}):
         print(f"\n{source or 'Not documented'}")
         for fact in table:

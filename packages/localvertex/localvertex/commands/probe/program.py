@@ -201,7 +201,7 @@ def step(base: str, executor_input: str, integer: str, *placeholders: str) -> No
     write(base, "record-step", {"names": sorted(os.environ), "facts": facts})
 
 
-def attempt(base: str, name: str, code: str, *_: str) -> None:
+def attempt(base: str, name: str, code: str) -> None:
     """Count an execution of a step, and end with an exit code."""
     write(base, f"attempt-{name}-{uuid.uuid4().hex}", 0)
     sys.exit(int(code))

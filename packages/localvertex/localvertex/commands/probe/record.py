@@ -19,7 +19,7 @@ _SHAPE = {
     "place!": frozenset({ON_VERTEX, "localvertex"}),
     "date!": re.compile(r"20\d\d-\d\d-\d\d", re.ASCII),
     "region!": re.compile("[a-z0-9-]{1,40}"),
-    "names!": {str: [re.compile("[A-Za-z_][A-Za-z0-9_]{0,79}")]},
+    "names!": {f"{role}!": [re.compile("[A-Za-z_][A-Za-z0-9_]{0,79}")] for role in _ROLES},
     "facts!": {str: re.compile("[ -~]{1,120}")},
 }
 
@@ -56,30 +56,20 @@ def read(path: Path) -> Record:
     Raises:
         UserError: The file cannot be read, or is not the record of a probe.
     """
+    name = reading.display(path)
+    content = reading.parse_json(reading.read_bytes(path), name)
     try:
-        return parse(reading.parse_json(reading.read_bytes(path), reading.display(path)))
+        check(content, _SHAPE)
+        if unknown := sorted(content["facts"].keys() - facts()):
+            raise Wrong(f"this version has no fact {unknown[0][:60]!a}")
     except Wrong as wrong:
-        text = (
-            f"{reading.display(path)} is not the record of a probe: {wrong}; give the artifact `probe` of its last step"
-        )
-        raise UserError(text) from None
+        raise UserError(f"{name} is not the record of a probe: {wrong}; give the artifact `probe`") from None
+    checked = {field.strip("!"): content[field.strip("!")] for field in _SHAPE}
+    return Record(content=checked | {"names": {role: content["names"][role] for role in _ROLES}})
 
 
-def parse(content: Any) -> Record:
-    """Check a record.
-
-    Raises:
-        Wrong: It is not one.
-    """
-    check(content, _SHAPE)
-    if set(content["names"]) != {*_ROLES}:
-        raise Wrong(f"{{place}}: expected the names of {', '.join(_ROLES)}")
-    if unknown := sorted(set(content["facts"]) - set(facts())):
-        raise Wrong(f"this version has no fact {unknown[0][:60]!a}")
-    return Record(content={name.removesuffix("!"): content[name.removesuffix("!")] for name in _SHAPE})
-
-
-def without_own_variables(content: dict[str, Any]) -> dict[str, Any]:
+def without_own_variables(found: Record) -> Record:
     """Leave out the names of the variables of this machine's user."""
     own = os.environ.keys() - variables()
-    return content | {"names": {role: sorted({*names} - own) for role, names in content["names"].items()}}
+    names = {role: sorted({*names} - own) for role, names in found.content["names"].items()}
+    return Record(content=found.content | {"names": names})

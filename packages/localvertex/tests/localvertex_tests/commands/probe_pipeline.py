@@ -54,8 +54,8 @@ def optional(null: Optional[str] = None):
 
 @dsl.container_component
 def fails(done: dsl.OutputPath(str)):
-    """Write an output and fail."""
-    return program("attempt", BASE, "retried", "1", done)
+    """Fail."""
+    return program("attempt", BASE, "retried", "1")
 
 
 @dsl.container_component
