@@ -179,7 +179,7 @@ def _add_execution(group: "argparse._ArgumentGroup") -> None:
         "--grace",
         metavar="SECONDS",
         type=float,
-        default=float(facts.number("grace.end")),
+        default=facts.number("grace.end"),
         help="time between SIGTERM and SIGKILL when the run is stopped (%(default)s)",
     )
 

@@ -19,7 +19,7 @@ ROLES = ("chief", "worker", "ps", "evaluator")
 
 PRIMARY = "workerpool0-0"
 
-_DEFAULT_TIMEOUT_SECONDS = float(facts.number("limit.timeout_seconds"))
+_DEFAULT_TIMEOUT_SECONDS = facts.number("limit.timeout_seconds")
 """The service's default (Scheduling.timeout of google-cloud-aiplatform 1.165.1)."""
 
 _REDUCTION_SERVER = "reductionserver"

@@ -43,7 +43,7 @@ class Options:
     """Maximum number of steps to run in parallel."""
     max_backoff_seconds: float = 10.0
     """Maximum wait before a retry, even if the pipeline asks for more."""
-    grace_seconds: float = float(facts.number("grace.end"))
+    grace_seconds: float = facts.number("grace.end")
     """Time between SIGTERM and SIGKILL when a run is stopped."""
     command_prefixes: CommandPrefixes = field(default_factory=dict)
     """Local commands in place of container images, by image."""

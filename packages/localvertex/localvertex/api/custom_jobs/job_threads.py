@@ -21,7 +21,7 @@ from localvertex.store import record, run_folder
 from localvertex.values import facts
 from localvertex_base.lines import WriteLine
 
-_GRACE_SECONDS = float(facts.number("grace.end"))
+_GRACE_SECONDS = facts.number("grace.end")
 
 
 class JobThreads:

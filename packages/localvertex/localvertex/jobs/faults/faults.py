@@ -24,9 +24,9 @@ class Action(StrEnum):
 
 
 DEFAULT_GRACE_SECONDS = {
-    Action.SIGTERM: float(facts.number("grace.stop")),
-    Action.PREEMPT: float(facts.number("grace.preemption")),
-    Action.MAINTENANCE: float(facts.number("grace.maintenance")),
+    Action.SIGTERM: facts.number("grace.stop"),
+    Action.PREEMPT: facts.number("grace.preemption"),
+    Action.MAINTENANCE: facts.number("grace.maintenance"),
 }
 """Compute Engine gives 30 seconds before a Spot machine is preempted, and 60 before maintenance (GPU machines: 1 h)."""
 
