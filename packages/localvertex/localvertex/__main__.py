@@ -92,9 +92,9 @@ there are no pipelines, 2 invalid input"""
 
 def _add_probe(commands: "argparse._SubParsersAction[cli.Parser]") -> None:
     """Add the command `probe`."""
-    text = "record what the platform does here and on Vertex AI, and show what differs (docs/fidelity.md)"
-    more = " Nothing is started in a cloud, and no file is overwritten."
-    probe = commands.add_parser("probe", help=text, description=f"{_as_sentence(text)}{more}")
+    text = "record what Vertex AI does and compare it, without starting anything there (docs/fidelity.md)"
+    probe = commands.add_parser("probe", help=text, description=_as_sentence(text))
+    probe.set_defaults(file="the probe", resume=None)
     actions = probe.add_subparsers(dest="action", required=True, metavar="ACTION")
     for name, about, output in (
         ("compile", "write the pipeline to upload, and print the upper bound of its cost", "localvertex-probe.json"),
@@ -103,7 +103,6 @@ def _add_probe(commands: "argparse._SubParsersAction[cli.Parser]") -> None:
         ("diff", "show each fact here, on Vertex AI and in the documentation; exit code 1 if one differs", ""),
     ):
         action = actions.add_parser(name, help=about, description=_as_sentence(about))
-        action.set_defaults(file="the probe", resume=None)
         if name in ("collect", "diff"):
             action.add_argument("record", metavar="RECORD", type=Path, help="the record as JSON")
         if output:

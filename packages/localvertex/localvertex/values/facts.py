@@ -19,8 +19,10 @@ OF_THIS_MACHINE = "as on this machine"
 class Fact(NamedTuple):
     """One row of facts.csv."""
 
-    id: str
-    """The group and the name, e.g. "exit.134"."""
+    group: str
+    """What kind of fact it is, e.g. "exit"."""
+    name: str
+    """Unique in its group, e.g. "134"."""
     about: str
     documented: str
     """What the source says, in few words; empty: undocumented."""
@@ -32,14 +34,9 @@ class Fact(NamedTuple):
     """Why it differs; empty: it does not."""
 
     @property
-    def group(self) -> str:
-        """Return the part of the id before the first dot."""
-        return self.id.partition(".")[0]
-
-    @property
-    def name(self) -> str:
-        """Return the part of the id after the first dot."""
-        return self.id.partition(".")[2]
+    def id(self) -> str:
+        """Return the group and the name, e.g. "exit.134"."""
+        return f"{self.group}.{self.name}"
 
 
 @cache

@@ -46,9 +46,7 @@ def execute(options: argparse.Namespace) -> int:
 
 def compiled() -> dict[str, Any]:
     """Return the pipeline with the recording program in it."""
-    program = (_FOLDER / "program.py").read_text(encoding="utf-8")
-    # In the template, a custom job's command is a value of a constant, not a text in a text.
-    template = (_FOLDER / "pipeline.json").read_text(encoding="utf-8")
+    program, template = ((_FOLDER / name).read_text(encoding="utf-8") for name in ("program.py", "pipeline.json"))
     pipeline: dict[str, Any] = json.loads(template.replace('"PROGRAM"', json.dumps(program)))
     return pipeline
 
@@ -62,9 +60,7 @@ def _compile(options: argparse.Namespace) -> int:
     num_retries = sum(map(int, re.findall(r'"maxRetryCount": ([0-9]+)', text)))
     num_steps, num_jobs = len(pipeline["deploymentSpec"]["executors"]) + num_retries, text.count(".custom_job.launcher")
     total = num_steps + num_machines
-    print(
-        f"An upload starts up to {num_steps} steps and {num_jobs} custom jobs on {num_machines} machines e2-standard-4."
-    )
+    print(f"An upload starts up to {num_steps} steps and {num_jobs} custom jobs on {num_machines} e2-standard-4.")
     print(f"Upper bound: {total * _MINUTES} machine-minutes ({total} x {_MINUTES}), without time in queues.")
     print(_NEXT)
     return 0
@@ -99,10 +95,10 @@ def _collect(options: argparse.Namespace) -> int:
     """Show what a downloaded record contains, and write it with `--yes`."""
     found = record.read(options.record)
     print(json.dumps(found.content, indent=1))
-    if not options.yes:
+    if options.yes:
+        _write(options.output, found.content)
+    else:
         print(f"This is everything that {options.output} would contain; to write it, add --yes.")
-        return 0
-    _write(options.output, found.content)
     return 0
 
 

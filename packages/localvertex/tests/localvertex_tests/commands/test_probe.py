@@ -207,7 +207,7 @@ def test_compile_writes_the_pipeline_and_its_cost(tmp_path: Path, capsys: pytest
     target = tmp_path / "probe.json"
     assert command.execute(Namespace(action="compile", output=target)) == 0
     shown = capsys.readouterr().out
-    assert "16 steps and 6 custom jobs on 12 machines e2-standard-4" in shown
+    assert "16 steps and 6 custom jobs on 12 e2-standard-4" in shown
     assert "420 machine-minutes" in shown
     assert "Nothing was started" in shown
     assert [path.name for path in tmp_path.iterdir()] == ["probe.json"]
