@@ -103,7 +103,7 @@ def shape(name: str) -> dict[str, str]:
         "fields": " ".join(sorted(content)),
         "cluster": " ".join(f"{pool}:{len(each)}" for pool, each in sorted(content["cluster"].items())),
         "task": " ".join(sorted(content["task"])),
-        "environment": _of_value(json.dumps(content.get("environment"))).strip('"'),
+        "environment": "cloud" if content.get("environment") == "cloud" else "another text",
         "job": "JSON text" if isinstance(content.get("job"), str) else "another form",
     }
     return grouped(name.lower(), facts)
@@ -125,8 +125,8 @@ def replica(base: str) -> None:
         for name, usual in folders.items():
             is_usual = os.environ.get(name, "").rstrip("/").endswith(f"/{usual}")
             facts[f"folder.{name}"] = usual if is_usual else "another folder"
-        is_number = os.environ.get("CLOUD_ML_PROJECT_ID", "").isdigit()
-        facts["value.CLOUD_ML_PROJECT_ID"] = "a number" if is_number else "a name"
+        project = os.environ.get("CLOUD_ML_PROJECT_ID", "")
+        facts["value.CLOUD_ML_PROJECT_ID"] = "a number" if project.isdigit() else "a name"
         write(base, "record-primary", {"names": sorted(os.environ), "facts": facts})
         wait_for(base, "record-worker")
         return
@@ -157,7 +157,7 @@ def exits(base: str, code: str) -> None:
 
 def _of_value(text: str) -> str:
     """Return how a constant arrives, as JSON; nothing else passes."""
-    constants = r"""null|None|""|"cloud"|[0-9.]{1,8}|\{"half": [0-9.]{1,8}, "whole": [0-9.]{1,8}\}"""
+    constants = r"""null|None|""|[0-9.]{1,8}|\{"half": [0-9.]{1,8}, "whole": [0-9.]{1,8}\}"""
     return text if re.fullmatch(constants, text) else "another text" if text else "empty"
 
 
@@ -236,7 +236,7 @@ def collect(base: str, executor_input: str, region: str) -> None:
     record = {
         "format": "localvertex probe 1",
         "place": "localvertex" if is_here else "Vertex AI",
-        "date": time.strftime("%Y-%m-%d", time.gmtime()),
+        "date": time.strftime("%Y-%m-%d"),
         "region": region if re.fullmatch("[a-z0-9-]{1,40}", region) else "unknown",
         "names": names,
         "facts": facts,
@@ -244,7 +244,7 @@ def collect(base: str, executor_input: str, region: str) -> None:
     path = given["outputs"]["artifacts"]["probe"]["artifacts"][0]["uri"].replace("gs://", "/gcs/", 1)
     os.makedirs(os.path.dirname(path), exist_ok=True)
     with open(path, "w") as file:
-        json.dump(record, file, indent=1)
+        json.dump(record, file)
 
 
 def main() -> None:
