@@ -69,7 +69,7 @@ def metadata(path: str) -> str:
         server.request("GET", f"/computeMetadata/v1/{path}", headers={"Metadata-Flavor": "Google"})
         answer = server.getresponse()
         text = answer.read(200).decode("latin-1")
-    except (OSError, http.client.HTTPException):
+    except OSError:
         return "no server"
     if answer.status != 200:
         return f"status {answer.status}"
@@ -193,8 +193,8 @@ def step(base: str, executor_input: str, integer: str, *placeholders: str) -> No
     given = json.loads(executor_input)
     known = dict(each.split("=", 1) for each in placeholders)
     address = given["outputs"]["artifacts"]["record"]["artifacts"][0]["uri"]
-    root, job = known["pipeline_root"].rstrip("/"), known["pipeline_job_name"]
-    address = re.sub("[0-9]{5,}", "NUMBER", address.replace(root, "ROOT", 1).replace(job, "JOB"))
+    address = address.replace(known["pipeline_root"].rstrip("/"), "ROOT").replace(known["pipeline_job_name"], "JOB")
+    address = re.sub("[0-9]{5,}", "NUMBER", address)
     facts = machine("step") | parameters(given, "empty", "numbers", "integer") | {"text.integer": _of_value(integer)}
     facts |= grouped("placeholder", {name: _of_placeholder(text) for name, text in known.items()})
     facts["artifact.address"] = address if re.fullmatch("ROOT/[A-Za-z0-9_/-]{1,70}", address) else "another form"
