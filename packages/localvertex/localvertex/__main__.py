@@ -10,6 +10,7 @@ import argparse
 from pathlib import Path
 
 from localvertex.errors import RecordNotWritten
+from localvertex.values import facts
 from localvertex_base.userinput import cli
 from localvertex_base.userinput.errors import UserError
 
@@ -27,6 +28,7 @@ examples:
   python -m localvertex list
   python -m localvertex show latest
   python -m localvertex logs latest train
+  python -m localvertex probe compile
   python -m localvertex serve --port 8700
   python -m localvertex console
 
@@ -45,6 +47,7 @@ def _parser() -> cli.Parser:
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _add_init(commands)
     _add_run(commands)
+    _add_probe(commands)
     _add_serve(commands)
     _add_console(commands)
     about = {
@@ -85,6 +88,29 @@ exit codes: 0 both files were written, 1 a file exists and was not changed, or
 there are no pipelines, 2 invalid input"""
     init = commands.add_parser("init", help=text, description=f"{_as_sentence(text)}{more}")
     init.add_argument("folder", metavar="FOLDER", type=cli.folder, nargs="?", default=Path(), help="the repository (.)")
+
+
+def _add_probe(commands: "argparse._SubParsersAction[cli.Parser]") -> None:
+    """Add the command `probe`."""
+    text = "record what Vertex AI does and compare it, without starting anything there (docs/fidelity.md)"
+    probe = commands.add_parser("probe", help=text, description=_as_sentence(text))
+    probe.set_defaults(file="the probe", resume=None)
+    actions = probe.add_subparsers(dest="action", required=True, metavar="ACTION")
+    for name, about, output in (
+        ("compile", "write the pipeline to upload, and print the upper bound of its cost", "localvertex-probe.json"),
+        ("run", "run it on this machine; exit code 1 if a fact is not as in the table", "HERE.json"),
+        ("collect", "show the record that was downloaded from Vertex AI, and write it with --yes", "THEIRS.json"),
+        ("diff", "show each fact here, on Vertex AI and in the documentation; exit code 1 if one differs", ""),
+    ):
+        action = actions.add_parser(name, help=about, description=_as_sentence(about))
+        if name in ("collect", "diff"):
+            action.add_argument("record", metavar="RECORD", type=Path, help="the record as JSON")
+        if output:
+            action.add_argument(
+                "--output", metavar="FILE", type=Path, default=Path(output), help="file to write (./%(default)s)"
+            )
+        if name == "collect":
+            action.add_argument("--yes", "-y", action="store_true", help="write it")
 
 
 def _add_run(commands: "argparse._SubParsersAction[cli.Parser]") -> None:
@@ -152,7 +178,7 @@ def _add_execution(group: "argparse._ArgumentGroup") -> None:
         "--grace",
         metavar="SECONDS",
         type=float,
-        default=10.0,
+        default=facts.number("grace.end"),
         help="time between SIGTERM and SIGKILL when the run is stopped (%(default)s)",
     )
 

@@ -33,6 +33,13 @@ def _init_command(options: argparse.Namespace) -> int:
     return init(options.folder)
 
 
+def _probe_command(options: argparse.Namespace) -> int:
+    """Run `probe`."""
+    from localvertex.commands.probe import command
+
+    return command.execute(options)
+
+
 def _list_command(options: argparse.Namespace) -> int:
     """Run `list`: print one line per run, newest first."""
     runs = find_all(options.work_dir)
@@ -176,6 +183,7 @@ def _serve(options: argparse.Namespace, when_started: Callable[[str], object]) -
 COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "init": _init_command,
     "run": _run_command,
+    "probe": _probe_command,
     "list": _list_command,
     "show": _show_command,
     "logs": _logs_command,

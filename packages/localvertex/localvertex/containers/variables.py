@@ -6,20 +6,23 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from localvertex.containers.call import ContainerCommand
+from localvertex.values import facts
 
-OUTPUT_FOLDERS = {"AIP_MODEL_DIR": "model", "AIP_CHECKPOINT_DIR": "checkpoints", "AIP_TENSORBOARD_LOG_DIR": "logs"}
+CLUSTER_SPEC, TF_CONFIG = facts.group("cluster")
+
+OUTPUT_FOLDERS = {name: fact.here for name, fact in facts.group("folder").items()}
 """Sub-folders of base_output_directory (CustomJobSpec reference)."""
 
-TRIAL_ID, METRIC_FILE = "CLOUD_ML_TRIAL_ID", "CLOUD_ML_HP_METRIC_FILE"
+TRIAL_ID, METRIC_FILE = facts.group("trial")
 """The variables that Google's cloudml-hypertune reads (hypertune.py of 0.1.0.dev6)."""
 
-JOB_ID = "CLOUD_ML_JOB_ID"
-"""The job's id (google-cloud-aiplatform, training_utils), the same for all replicas and restarts."""
+PROJECT_ID, JOB_ID = facts.group("job")
+"""The job's id (google-cloud-aiplatform, training_utils) is the same for all replicas and restarts."""
 
-TORCH = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+TORCH = (*facts.group("torch"),)
 """What `torch.distributed` reads by default."""
 
-_SERVICE_ONLY = ("TF_CONFIG", "CLUSTER_SPEC", JOB_ID, TRIAL_ID, METRIC_FILE, *TORCH, *OUTPUT_FOLDERS)
+_SERVICE_ONLY = (TF_CONFIG, CLUSTER_SPEC, JOB_ID, TRIAL_ID, METRIC_FILE, *TORCH, *OUTPUT_FOLDERS)
 """Set by the service or not at all, so these are dropped from the user's own environment."""
 
 _KEPT = frozenset(

@@ -11,8 +11,18 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
-from localvertex.containers.variables import JOB_ID, METRIC_FILE, OUTPUT_FOLDERS, TORCH, TRIAL_ID
+from localvertex.containers.variables import (
+    CLUSTER_SPEC,
+    JOB_ID,
+    METRIC_FILE,
+    OUTPUT_FOLDERS,
+    PROJECT_ID,
+    TF_CONFIG,
+    TORCH,
+    TRIAL_ID,
+)
 from localvertex.jobs.job import PRIMARY, ROLES, CustomJob, Replica
+from localvertex.values import facts
 
 _PORTS = range(20_000, 32_000)
 """Below the ephemeral ports, so that the system assigns none of these to another program."""
@@ -45,10 +55,10 @@ def service_environment(
 ) -> dict[str, str]:
     """Return the variables that the service sets for a replica."""
     spec = json.dumps(_cluster_spec(job, replica, addresses))
-    env = {"CLOUD_ML_PROJECT_ID": project, JOB_ID: job_id, "CLUSTER_SPEC": spec}
+    env = {PROJECT_ID: project, JOB_ID: job_id, CLUSTER_SPEC: spec}
     config = _tf_config(job, replica, addresses, job_id)
     if config:
-        env |= {"TF_CONFIG": json.dumps(config)}
+        env |= {TF_CONFIG: json.dumps(config)}
     env |= _torch_variables(job, replica, addresses)
     base = job.base_output_directory.rstrip("/")
     if base:
@@ -104,4 +114,5 @@ def _torch_variables(job: CustomJob, replica: Replica, addresses: dict[str, str]
 
 def metadata_environment(address: str) -> dict[str, str]:
     """Point a replica to its metadata server, and keep Google's libraries from asking it for tokens."""
-    return {"GCE_METADATA_HOST": address, "GCE_METADATA_IP": address, "NO_GCE_CHECK": "true"}
+    host, ip, no_check = facts.group("metadata_variable")
+    return {host: address, ip: address, no_check: "true"}

@@ -8,6 +8,7 @@ from typing import Any
 from accelerators import Finding, check_custom_job, custom_job_fields
 from localvertex.containers.stand_ins import StandIn, StandIns
 from localvertex.errors import TaskFailed
+from localvertex.values import facts
 from localvertex.values.arguments import CommandPrefixes
 from localvertex_base.compiled.launchers import launcher_of
 from localvertex_base.lines import WriteLine
@@ -18,7 +19,7 @@ ROLES = ("chief", "worker", "ps", "evaluator")
 
 PRIMARY = "workerpool0-0"
 
-_DEFAULT_TIMEOUT_SECONDS = 7 * 24 * 3600.0
+_DEFAULT_TIMEOUT_SECONDS = facts.number("limit.timeout_seconds")
 """The service's default (Scheduling.timeout of google-cloud-aiplatform 1.165.1)."""
 
 _REDUCTION_SERVER = "reductionserver"

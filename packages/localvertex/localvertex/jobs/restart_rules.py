@@ -10,16 +10,18 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from localvertex.jobs.job import Scheduling
+from localvertex.values import facts
 
-_MAX_REPLICA_RESTARTS = 5
-_MAX_JOB_RETRIES = 3
-_MAX_PREEMPTIONS = 6
+_MAX_REPLICA_RESTARTS = facts.number("restarts.replica")
+_MAX_JOB_RETRIES = facts.number("restarts.job")
+_MAX_PREEMPTIONS = facts.number("restarts.spot")
 """Restarts of a Spot job."""
 
-_PERMANENT = {2: "invalid input", 126: "the program cannot be executed", 127: "the program is not found"}
+_EXITS = facts.group("exit")
+_PERMANENT = {int(code): _EXITS[code].about for code in facts.facts()["restarts.permanent"].here.split()}
 """Exit codes that no restart fixes: this project's code for invalid input, and a shell's for a missing program."""
 
-_TRANSIENT = {6: "SIGABRT", 134: "SIGABRT", 11: "SIGSEGV", 139: "SIGSEGV"}
+_TRANSIENT = {int(code): fact.about for code, fact in _EXITS.items() if fact.here == "restarts the job"}
 """The table's potentially transient exit codes: of prebuilt containers, and of custom containers."""
 
 _KILLED = range(129, 128 + signal.NSIG)

@@ -16,6 +16,7 @@ from localvertex.containers.stand_ins import StandIns
 from localvertex.executors.api_access import ApiAccess
 from localvertex.jobs import Fault
 from localvertex.store import record as run_record
+from localvertex.values import facts
 from localvertex.values.arguments import CommandPrefixes
 from localvertex.values.configuration import Configuration
 from localvertex_base.userinput.errors import UserError
@@ -42,7 +43,7 @@ class Options:
     """Maximum number of steps to run in parallel."""
     max_backoff_seconds: float = 10.0
     """Maximum wait before a retry, even if the pipeline asks for more."""
-    grace_seconds: float = 10.0
+    grace_seconds: float = facts.number("grace.end")
     """Time between SIGTERM and SIGKILL when a run is stopped."""
     command_prefixes: CommandPrefixes = field(default_factory=dict)
     """Local commands in place of container images, by image."""

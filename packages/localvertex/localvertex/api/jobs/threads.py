@@ -12,9 +12,10 @@ from localvertex.errors import Cancelled, TaskFailed
 from localvertex.jobs import JobState
 from localvertex.processes.processes import Processes
 from localvertex.store import record, run_folder
+from localvertex.values import facts
 from localvertex_base.lines import WriteLine
 
-_GRACE_SECONDS = 10.0
+_GRACE_SECONDS = facts.number("grace.end")
 
 
 class RunningJob:

@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from localvertex.errors import TaskFailed
 from localvertex.jobs.job import CustomJob
+from localvertex.values import facts
 from localvertex_base.userinput.errors import UserError
 
 
@@ -22,7 +23,11 @@ class Action(StrEnum):
     """The machine announces its maintenance, and is lost when that begins."""
 
 
-DEFAULT_GRACE_SECONDS = {Action.SIGTERM: 30.0, Action.PREEMPT: 30.0, Action.MAINTENANCE: 60.0}
+DEFAULT_GRACE_SECONDS = {
+    Action.SIGTERM: facts.number("grace.stop"),
+    Action.PREEMPT: facts.number("grace.preemption"),
+    Action.MAINTENANCE: facts.number("grace.maintenance"),
+}
 """Compute Engine gives 30 seconds before a Spot machine is preempted, and 60 before maintenance (GPU machines: 1 h)."""
 
 _GRAMMAR = (

@@ -10,9 +10,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from localvertex.values import facts
+
 _ROOT = "/computeMetadata/v1/"
 PREEMPTED, MAINTENANCE_EVENT = "instance/preempted", "instance/maintenance-event"
-_INITIAL = {PREEMPTED: "FALSE", MAINTENANCE_EVENT: "NONE"}
+_INITIAL = {name: facts.group("metadata")[name].here for name in (PREEMPTED, MAINTENANCE_EVENT)}
 
 
 class MetadataServer:

@@ -1,0 +1,298 @@
+"""`localvertex probe`: what it records is the table's, no value leaves it, and it starts nothing in a cloud."""
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from argparse import Namespace
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from google.protobuf import json_format
+from kfp.pipeline_spec import pipeline_spec_pb2
+from localvertex_tests.commands import probe_pipeline
+
+from localvertex.commands.probe import command, program as recording, record
+from localvertex.commands.probe.record import FORMAT, Record
+from localvertex.runner.engine import open_file
+from localvertex.values.facts import OF_THIS_MACHINE, VARIABLES, facts
+
+SECRET = "hunter2-of-the-user"
+ONLY_CONSTANTS = {
+    *(f"exit.{code}" for code in (6, 11, 126, 127, 137, 139)),
+    *(each for each in facts() if each.startswith(("file.", "restarts.", "limit."))),
+    *("grace.stop", "grace.preemption", "grace.maintenance"),
+}
+"""Facts that no small pipeline shows, or only a sandbox; values/test_facts.py and jobs/test_visible.py prove them."""
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def probe(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "COLUMNS": "80", "PROBE_TEST_NOTE": SECRET, "DB_PASSWORD": SECRET}
+    line = [sys.executable, "-m", "localvertex", "probe", *words]
+    return subprocess.run(line, cwd=folder, env=environment, capture_output=True, text=True)
+
+
+@pytest.fixture(scope="module")
+def page(package: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    """The commands of docs/fidelity.md, in a folder; the record from Vertex AI is the one from here, renamed."""
+    folder = tmp_path_factory.mktemp("probe")
+    text = (package / "docs" / "fidelity.md").read_text()
+    done = {}
+    for line in text.partition("```sh\n")[2].partition("```")[0].splitlines():
+        done[line] = probe(folder, *shlex.split(line)[4:])
+        assert done[line].returncode == 0, (line, done[line].stdout, done[line].stderr)
+        if line.endswith("run"):
+            content = json.loads((folder / "HERE.json").read_text()) | {"place": "Vertex AI"}
+            (folder / "probe").write_text(json.dumps(content))
+        if line.endswith("collect probe"):
+            assert not (folder / "THEIRS.json").exists()
+    return folder, done
+
+
+@pytest.fixture(scope="module")
+def here(page: tuple[Path, Any]) -> Record:
+    """The record of a real run."""
+    return record.read(page[0] / "HERE.json")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fact_id", [each for each in facts() if each not in ONLY_CONSTANTS])
+def test_the_probe_records_what_the_table_has(here: Record, fact_id: str) -> None:
+    expected = facts()[fact_id].here
+    assert fact_id in here.values
+    assert expected in (OF_THIS_MACHINE, here.values[fact_id])
+
+
+@pytest.mark.slow
+def test_no_value_of_the_user_is_in_the_record_and_no_folder_is_left(page: tuple[Path, Any]) -> None:
+    folder, done = page
+    assert sorted(each.name for each in folder.iterdir()) == [
+        "HERE.json",
+        "THEIRS.json",
+        "localvertex-probe.json",
+        "probe",
+    ]
+    texts = [path.read_text() for path in folder.iterdir()] + [each.stdout + each.stderr for each in done.values()]
+    for text in texts:
+        assert not [each for each in (SECRET, "PROBE_TEST_NOTE", str(folder)) if each in text]
+    assert "0 DIFFERS" in done["python -m localvertex probe diff THEIRS.json"].stdout
+
+
+def recorded(**changes: Any) -> dict[str, Any]:
+    """Return a record in which every recorded fact is as here."""
+    values = {fact.id: fact.here for fact in facts().values() if fact.id not in ONLY_CONSTANTS}
+    variables = [fact for fact in facts().values() if fact.group in VARIABLES]
+    names = {role: [each.name for each in variables if role in each.here] for role in ("step", "primary", "worker")}
+    content = {
+        "format": FORMAT,
+        "place": "Vertex AI",
+        "date": "2026-11-27",
+        "region": "us-central1",
+        "names": names,
+        "facts": {name: text for name, text in values.items() if facts()[name].group not in {*VARIABLES} - {"folder"}},
+    }
+    return content | changes
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Callable[[Any], Path]:
+    def write_(content: Any) -> Path:
+        path = tmp_path / "THEIRS.json"
+        path.write_text(content if isinstance(content, str) else json.dumps(content))
+        return path
+
+    return write_
+
+
+def execute(action: str, path: Path, **options: Any) -> int:
+    return command.execute(Namespace(action=action, record=path, **options))
+
+
+def test_diff_shows_each_fact_with_its_source_in_80_columns(
+    write: Callable[[Any], Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    content = recorded()
+    content["facts"] |= {"exit.143": "ends the job", "value.CLOUD_ML_PROJECT_ID": "a number"}
+    content["names"]["primary"] += ["AIP_NEW_VARIABLE"]
+    assert execute("diff", write(content)) == 1
+    shown = capsys.readouterr().out
+    assert all(len(line) <= 80 for line in shown.splitlines())
+    assert "Vertex AI on 2026-11-27 in us-central1" in shown
+    flat = " ".join(shown.split())
+    assert (
+        "DIFFERS exit.143: here restarts the replica; Vertex AI ends the job; documented restarts the replica" in flat
+    )
+    assert "known value.CLOUD_ML_PROJECT_ID: here a name; Vertex AI a number; documented project number" in flat
+    assert "no value restarts.job: here 3; Vertex AI not recorded" in flat
+    assert all(f"{fact.id}:" in flat and fact.source in shown for fact in facts().values())
+    assert "AIP_NEW_VARIABLE" in shown
+    assert ", 1 DIFFERS, " in shown
+
+
+def test_diff_without_an_unknown_difference_succeeds(
+    write: Callable[[Any], Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert execute("diff", write(recorded())) == 0
+    assert ", 0 DIFFERS, " in capsys.readouterr().out
+
+
+def test_what_was_not_recorded_is_not_called_measured(
+    write: Callable[[Any], Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write(recorded(names={"step": ["PATH"], "primary": [], "worker": []}, facts={}))
+    assert record.read(path).values == {}
+    assert execute("diff", path) == 0
+    assert f"0 same, 0 known, 0 DIFFERS, {len(facts())} no value" in capsys.readouterr().out
+
+
+HOSTILE = {
+    "damaged": '{"format": "localvertex probe 1", "pla',
+    "other file": {"a": 1},
+    "list": [],
+    "nested": "[" * 100_000,
+    "recorded here": recorded(place="localvertex"),
+    "other place": recorded(place="Vertex AI\x1b[2J"),
+    "no date": recorded(date="yesterday"),
+    "region": recorded(region="\x1b]0;x\x07"),
+    "unknown fact": recorded(facts={"exit.\x1b[31m": "x"}),
+    "control character": recorded(facts={"exit.1": "ends\x1b[2J"}),
+    "long value": recorded(facts={"exit.1": "x" * 10_000}),
+    "number": recorded(facts={"exit.1": 1e400}),
+    "names": recorded(names={"step": ["A"], "primary": ["B"]}),
+    "name with a value": recorded(names={"step": ["A=secret"], "primary": [], "worker": []}),
+    "twice": '{"format": "localvertex probe 1", "format": "localvertex probe 1"}',
+}
+
+
+@pytest.mark.parametrize("content", HOSTILE.values(), ids=HOSTILE)
+def test_a_hostile_record_is_refused_in_one_line(
+    write: Callable[[Any], Path], content: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from localvertex.commands import commands
+    from localvertex_base.userinput import cli
+
+    path = write(content)
+    options = Namespace(command="probe", action="diff", record=path)
+    assert cli.run(lambda: commands.COMMANDS["probe"](options)) == 2
+    out, error = capsys.readouterr()
+    assert out == ""
+    assert error.startswith("error: ")
+    assert error.count("\n") == 1
+    assert error.rstrip("\n").isprintable()
+    assert len(error) < 700
+
+
+def test_collect_shows_all_that_it_writes_and_writes_only_with_yes(
+    write: Callable[[Any], Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given, target = write(recorded(project=SECRET, note={"a": SECRET})), tmp_path / "out.json"
+    assert execute("collect", given, output=target, yes=False) == 0
+    shown = capsys.readouterr().out
+    assert not target.exists()
+    assert SECRET not in shown
+    assert "--yes" in shown
+    assert execute("collect", given, output=target, yes=True) == 0
+    assert target.read_text() in capsys.readouterr().out
+    assert json.loads(target.read_text()) == recorded()
+    with pytest.raises(Exception, match="exists and was not changed"):
+        execute("collect", given, output=target, yes=True)
+
+
+def test_compile_writes_the_pipeline_and_its_cost(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    target = tmp_path / "probe.json"
+    assert command.execute(Namespace(action="compile", output=target)) == 0
+    shown = capsys.readouterr().out
+    assert "16 steps and 6 custom jobs on 12 e2-standard-4" in shown
+    assert "420 machine-minutes" in shown
+    assert "Nothing was started" in shown
+    assert [path.name for path in tmp_path.iterdir()] == ["probe.json"]
+    with pytest.raises(Exception, match="exists and was not changed"):
+        command.execute(Namespace(action="compile", output=target))
+
+
+def test_the_compiled_pipeline_is_valid_and_every_process_ends_itself(tmp_path: Path) -> None:
+    pipeline = command.compiled()
+    json_format.ParseDict(pipeline, pipeline_spec_pb2.PipelineSpec())
+    (tmp_path / "probe.json").write_text(json.dumps(pipeline))
+    assert len(open_file(tmp_path / "probe.json").pipeline.executors) == 15
+    text = json.dumps(pipeline)
+    assert '"PROGRAM"' not in text
+    # Kubernetes and the platform would replace these in a command.
+    program = Path(record.__file__).with_name("program.py").read_text()
+    assert not re.search(r"\$\(|\{\{\$", program)
+    assert len(program) < 60_000
+    images = set(re.findall(r'"image(?:_uri)?": "([^"]+)"', text))
+    assert images == {"python:3.11", "gcr.io/ml-pipeline/google-cloud-pipeline-components:2.22.0"}
+    tasks = pipeline["components"]["comp-exit-handler-1"]["dag"]["tasks"].values()
+    inputs = [each["inputs"]["parameters"] for each in tasks if "worker_pool_specs" in str(each)]
+    assert {each["timeout"]["runtimeValue"]["constant"] for each in inputs} == {"900s"}
+    assert recording.LIMIT_SECONDS < 900
+
+
+def test_the_template_is_what_google_s_component_compiles_to() -> None:
+    assert probe_pipeline.TEMPLATE.read_text() == probe_pipeline.written()
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Run:
+    """Run the recording program with secrets in all that it is given."""
+    base = tmp_path / SECRET
+
+    def run_(mode: str, *words: str, **env: str) -> subprocess.CompletedProcess[str]:
+        text = Path(record.__file__).with_name("program.py").read_text()
+        line = [sys.executable, "-I", "-S", "-c", text, mode, str(base), *words]
+        return subprocess.run(line, env={"API_TOKEN": SECRET, **env}, capture_output=True, text=True, timeout=60)
+
+    return run_
+
+
+def test_the_program_records_no_value_that_it_was_given(program: Run, tmp_path: Path) -> None:
+    spec = {
+        "cluster": {"workerpool0": [SECRET]},
+        "environment": "cloud",
+        "task": {"type": "workerpool0"},
+        "job": SECRET,
+    }
+    env = {"CLUSTER_SPEC": json.dumps(spec), "TF_CONFIG": json.dumps(spec), "CLOUD_ML_PROJECT_ID": SECRET}
+    env |= {
+        "AIP_MODEL_DIR": f"{tmp_path}/{SECRET}/model",
+        "AIP_CHECKPOINT_DIR": SECRET,
+        "GCE_METADATA_HOST": "127.0.0.1:9",
+        "LANG": SECRET,
+    }
+    (tmp_path / SECRET).mkdir()
+    (tmp_path / SECRET / "record-worker").write_text("{}")
+    assert program("replica", **env).returncode == 0
+    placeholders = [f"{name}={SECRET}" for name in probe_pipeline.PLACEHOLDERS]
+    root = f"pipeline_root=gs://{SECRET}"
+    output = {"artifacts": [{"uri": f"{tmp_path}/record"}]}
+    given = {"inputs": {"parameterValues": {"empty": SECRET, "numbers": {"a": SECRET}}}}
+    given["outputs"] = {"artifacts": {"record": output}}
+    done = program("step", json.dumps(given), SECRET, *placeholders, root)
+    assert done.returncode == 0, done.stderr
+    status = {"state": "FAILED", "error": {"message": SECRET}, "pipelineJobResourceName": SECRET}
+    given["inputs"]["parameterValues"] = {"status": status}
+    given["outputs"] = {"artifacts": {"probe": {"artifacts": [{"uri": f"{tmp_path}/result"}]}}}
+    done = program("collect", json.dumps(given), "us-central1")
+    assert done.returncode == 0, done.stderr
+    text = (tmp_path / "result").read_text()
+    content = json.loads(text)
+    assert content["place"] == "localvertex"
+    assert "API_TOKEN" in content["names"]["primary"]
+    assert SECRET not in json.dumps(content)
+    assert content["facts"]["cluster_spec.cluster"] == "workerpool0:1"
+    assert content["facts"]["exit_handler.state"] == "FAILED"
+
+
+def test_a_run_does_not_import_the_probe() -> None:
+    code = (
+        "import sys, localvertex.runs, localvertex.commands.run, localvertex.commands.commands, localvertex.__main__\n"
+        "print([name for name in sys.modules if 'probe' in name and name.startswith('localvertex')])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
