@@ -168,10 +168,13 @@ def _serve(options: argparse.Namespace, when_started: Callable[[str], object]) -
 def _prove_command(options: argparse.Namespace) -> int:
     """Run `prove`."""
     from localvertex.commands import run
-    from localvertex.commands.prove import command
     from localvertex.runner.checks import container_images
     from localvertex.runner.options import Options
 
+    try:
+        from localvertex.commands.prove import command
+    except ImportError as error:
+        raise UserError(f"prove needs {error.name}; {extras.install('prove')}") from None
     run_options = Options(
         work_dir=options.work_dir,
         gcs_root=options.gcs_root,

@@ -36,15 +36,17 @@ def causes(
     """Return the causes of a run that did not finish or that ended differently; empty if none is known."""
     if kind is Kind.BIT_FLIPPED:
         return [Cause.UNCHECKED]
-    if trial.disturbance.is_in_place or (kind is Kind.DISK_FULL and trial.is_refused):
+    has_restarted = len(trial.exit_codes) > 1
+    if trial.disturbance.is_in_place and (trial.disturbance.damaged or (has_restarted and trial.is_refused)):
         return [Cause.IN_PLACE]
     if verdict is Verdict.DID_NOT_FINISH:
-        return [Cause.EXIT_CODE] if trial.is_refused or trial.has_finished else []
+        cause = Cause.UNCHECKED if has_restarted else Cause.EXIT_CODE
+        return [cause] if trial.is_refused or trial.has_finished else []
     if comparison.learning_rate:
         return [Cause.SCHEDULE]
     if comparison.examples:
         return [Cause.DATA_ORDER]
-    if any(each.name.endswith("(last)") for each in comparison.differences):
+    if comparison.steps_missing or any(each.name.endswith("(last)") for each in comparison.differences):
         return [Cause.STEPS]
     return _of_curve(comparison, reference, found)
 
@@ -73,9 +75,5 @@ def _of_curve(comparison: Comparison, reference: Observation, found: Observation
     if at and 3 * distance(value, expected[keys[0]]) < distance(value, expected[key]):
         return [Cause.WEIGHTS]
     saved = {cause for cause, pattern in _SAVED.items() if any(pattern.search(label(each)) for each in found)}
-    return _left(saved)
-
-
-def _left(saved: set[Cause]) -> list[Cause]:
-    """Return what the checkpoint has no state of: the order of the data or the random numbers, or else the optimizer's."""
-    return [each for each in (Cause.DATA_ORDER, Cause.RANDOM_STATE) if each not in saved] or [Cause.OPTIMIZER]
+    # What the checkpoint has no state of; without any hint it is the data or the random numbers.
+    return [each for each in _SAVED if each not in saved] or [Cause.OPTIMIZER]

@@ -1,9 +1,9 @@
 """Compares a disturbed run with undisturbed ones.
 
-What all undisturbed runs have in common, to the last digit, a disturbed one has to have, too. Where they differ, five of
-them show how much: a value that is further from all of them than three times their largest distance is different. Names
-that no training gives its values measure something else if undisturbed runs differ in them. A resumed program may print
-more or less than before: what both have is compared and counted.
+What all undisturbed runs have in common, to the last digit, a disturbed one has to have, too. Where they differ, five
+of them show how much: a value that is further from all of them than three times their largest distance is different.
+Names that no training gives its values measure something else if undisturbed runs differ in them. A resumed program may
+print more or less than before: what both have is compared and counted.
 """
 
 import math
@@ -177,22 +177,15 @@ def _compare(
         )
         result.examples_repeated = (after - before).total()
         result.examples_never_seen = len(before.keys() - after.keys())
-    if first is None and len(keys) > 2 and seen and is_of_training(name):
-        first = _compare_ends(name, keys, [*seen], result)
+    if len(keys) > 2 and seen and is_of_training(name):
+        missing = [key for key in keys if key > max(seen)]
+        # A program may log every tenth step from where it resumed, and a kill may take the last line of a process.
+        inner = len({*keys} - {*seen} - {*missing}) if {*seen} <= {*keys} else 0
+        gone = len(missing) * (len(missing) > 1) + inner * (inner > 1 + found[-1][1].process)
+        result.steps_missing = max(result.steps_missing, gone)
+        if first is None and (len(missing) > 1 or max(seen) > max(keys)):
+            first = Difference(name=f"{name} (last)", expected=shown(max(keys)), found=shown(max(seen)))
     result.differences += [first] if first else []
-
-
-def _compare_ends(name: str, keys: list[Key], seen: list[Key], result: Comparison) -> Difference | None:
-    """Find a training that ended early or late, or that left out steps.
-
-    A program may log every tenth step from where it resumed, and one that was killed may not have printed its last line.
-    """
-    missing = [key for key in keys if key > max(seen)]
-    inner = len({*keys} - {*seen}) if {*seen} <= {*keys} else 0
-    result.steps_missing = max(result.steps_missing, len(missing) if len(missing) > 1 else inner if inner > 5 else 0)
-    if len(missing) > 1 or max(seen) > max(keys):
-        return Difference(name=f"{name} (last)", expected=shown(max(keys)), found=shown(max(seen)))
-    return None
 
 
 def distance(first: Any, second: Any) -> float:

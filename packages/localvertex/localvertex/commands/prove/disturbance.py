@@ -1,7 +1,7 @@
 """Carries out one planned fault while a job runs.
 
-A thread follows the log and the checkpoint folder and strikes at the planned moment, within milliseconds. What the job's
-own loop has to do, such as a notice, it does in its next round, with the processes stopped until then.
+A thread follows the log and the checkpoint folder and strikes at the planned moment, within milliseconds. What the
+job's own loop has to do, such as a notice, it does in its next round, with the processes stopped until then.
 """
 
 import signal
@@ -106,6 +106,8 @@ class Disturbance:
         if self._replicas:
             self._thread.join()
         self._count()
+        if self.is_in_place is None:
+            self.is_in_place = self._watch.overwrites
         self._watch.close()
 
     def _follow(self) -> None:

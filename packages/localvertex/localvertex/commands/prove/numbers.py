@@ -1,8 +1,8 @@
 """The numbers in the log of a replica.
 
 `epoch 3 step 40 loss=0.53` has the value loss at 3/40. A line is known by its words, so what only a resumed process
-prints is compared with nothing. Each part of a pattern has a greatest length, and neighbours have no character in common:
-the time for a line is in proportion to its length.
+prints is compared with nothing. Each part of a pattern has a greatest length, and neighbours have no character in
+common: the time for a line is in proportion to its length.
 """
 
 import re
@@ -25,9 +25,9 @@ _COUNTERS = re.compile(
 )
 """Names that say when a value was measured."""
 _MEASURES = frozenset(
-    "at attempt attempts bytes cpu crc date duration elapsed eta etag fps gb gpu host hour hours kb left mb mem memory min "
-    "mins minute minutes ms pid port ppid ps remaining restart restarts resume resumed resumes retries retry rss s seal "
-    "sec second secs seconds speed start started starts takes throughput time times timestamp took uptime us wall".split()
+    "at attempt attempts bytes cpu crc date duration elapsed eta etag fps gb gpu host hour hours kb left mb mem memory "
+    "min mins minute minutes ms pid port ppid ps remaining restart restarts resume resumed resumes retries retry rss s "
+    "seal sec second secs seconds speed start started starts throughput time times timestamp took uptime wall".split()
 )
 """Words in names of what depends on the machine, the clock or the number of starts, and never on the training."""
 _NUMBER = r"[-+]?(?:(?:\d{1,40}(?:\.\d{0,40})?|\.\d{1,40})(?:[eE][-+]?\d{1,4})?|nan|inf|NaN)(?![\w.]{0,40}\w)"

@@ -32,6 +32,8 @@ _NOT_OUTPUTS = re.compile(
     r"(^|[._/-])(tmp|temp|partial|lock|bak|lease|events|aside\S*|exact_resume|__pycache__|log|manifest\.json)([._/-]|$)|~$"
 )
 _DIGEST = re.compile(r"[0-9a-f]{16,128}")
+_FLOAT = 1
+"""DT_FLOAT of tensorflow/core/framework/types.proto."""
 _EVENT_KEYS = {"steps": ("first_step", "last_step"), "evaluate": ("step",)}
 _Items = Iterable[tuple[str, Any]]
 
@@ -128,7 +130,7 @@ def _safetensors(content: bytes) -> _Items:
     end = 8 + struct.unpack_from("<Q", content)[0]
     for name, about in json.loads(content[8:end]).items():
         if name != "__metadata__":
-            # Types that NumPy lacks, such as BF16, are compared by their bits.
+            # Types that NumPy lacks, such as BF16, and whole numbers are compared by their bits.
             kind = {"F": "<f", "I": "<i", "U": "<u"}.get(about["dtype"][0], "<u") + str(
                 int(about["dtype"][-2:]) // 8 or 1
             )
@@ -151,7 +153,6 @@ def _leaves(value: Any, name: str = "") -> _Items:
 def _scalars(content: bytes) -> Iterator[tuple[str, Key, float]]:
     """Yield tag, step and value from an event file of TensorBoard."""
     from tensorboard.compat.proto.event_pb2 import Event
-    from tensorboard.util.tensor_util import make_ndarray
 
     position = 0
     while position + 12 <= len(content):
@@ -159,9 +160,11 @@ def _scalars(content: bytes) -> Iterator[tuple[str, Key, float]]:
         event = Event.FromString(content[position + 12 : position + 12 + size])
         position += size + 16
         for each in event.summary.value:
-            value = make_ndarray(each.tensor) if each.HasField("tensor") else np.array(each.simple_value)
-            if value.size == 1 and value.dtype.kind == "f" and not is_measure(each.tag):
-                yield each.tag, (float(event.step),), float(value.item())
+            # TensorBoard's own reader would import TensorFlow.
+            packed = np.frombuffer(each.tensor.tensor_content, "<f4") if each.tensor.dtype == _FLOAT else ()
+            values = [*packed, *each.tensor.float_val] if each.HasField("tensor") else [each.simple_value]
+            if len(values) == 1 and not is_measure(each.tag):
+                yield each.tag, (float(event.step),), float(values[0])
 
 
 _READERS: dict[str, Callable[[bytes], _Items]] = {

@@ -138,9 +138,7 @@ def run(
     )
 
 
-def _run(
-    job: CustomJob, folder: Path, options: Options, cancel: threading.Event, disturb: Disturb
-) -> Outcome:
+def _run(job: CustomJob, folder: Path, options: Options, cancel: threading.Event, disturb: Disturb) -> Outcome:
     private, root = options.work_dir.absolute() / record.PRIVATE, options.gcs_root
     processes = Processes(grace_seconds=_GRACE_SECONDS)
     try:

@@ -8,7 +8,6 @@ import ctypes
 import os
 import re
 import struct
-from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -20,7 +19,7 @@ _HEAD = struct.Struct("iIII")
 _MAX_BYTES = 512 << 20
 _LOGS = re.compile(r"(^|/)events(/|$)|tfevents|\.log$")
 """Files that grow and are no checkpoints."""
-_TEMPORARY = re.compile(r"(^|[./_-])(tmp|temp|partial|part|incomplete|new)([./_-]|$|\d)|~$", re.I)
+_TEMPORARY = re.compile(r"(^|[./_-])(tmp|temp|partial|part|incomplete)([./_-]|$|\d)|~$", re.I)
 
 State = dict[str, tuple[bytes, int]]
 """The content and the time of change, in nanoseconds, of each file, by its path in the folder."""
@@ -60,24 +59,35 @@ class FolderWatch:
             elif mask & _TO and cookie in origins:
                 self.renames.append((origins[cookie], path))
             if mask & _IS_FOLDER and mask & (_CREATED | _TO):
-                self._add(f"{path}/", is_new=bool(mask & _CREATED))
+                # A folder that was renamed before it could be watched has files with its former name.
+                self._add(f"{path}/", f"{origins.get(cookie, path)}/")
             elif mask & _WRITTEN:
-                self._note([path])
+                self._note(path)
         return len(self.written) - num_before
 
-    def _add(self, path: str, *, is_new: bool = False) -> None:
+    def _add(self, path: str, written_as: str = "") -> None:
         """Watch a folder, and those in it; files of a new one may be there before it is watched."""
         mask = _WRITTEN | _FROM | _TO | _CREATED
-        self._paths[self._libc.inotify_add_watch(self._fd, os.fsencode(self._folder / path), mask)] = path
+        number = self._libc.inotify_add_watch(self._fd, os.fsencode(self._folder / path), mask)
+        is_new = written_as and number not in self._paths
+        self._paths[number] = path
         with suppress(OSError):
             for each in os.scandir(self._folder / path):
                 if each.is_dir(follow_symlinks=False):
-                    self._add(f"{path}{each.name}/", is_new=is_new)
+                    self._add(f"{path}{each.name}/", written_as and f"{written_as}{each.name}/")
                 elif is_new:
-                    self._note([f"{path}{each.name}"])
+                    self._note(f"{written_as}{each.name}")
 
-    def _note(self, paths: Iterable[str]) -> None:
-        self.written += [each for each in paths if not _LOGS.search(each)]
+    def _note(self, path: str) -> None:
+        if not _LOGS.search(path):
+            self.written.append(path)
+
+    @property
+    def overwrites(self) -> bool:
+        """Whether a file was written twice under its final name."""
+        temporary = {old for old, _ in self.renames}
+        names = [each for each in self.written if each not in temporary and not _TEMPORARY.search(each)]
+        return len({*names}) < len(names)
 
     def half_written(self, before: State, after: State) -> tuple[State, str, bool] | None:
         """Return the state in the middle of the first write, the file, and whether that had its final name."""

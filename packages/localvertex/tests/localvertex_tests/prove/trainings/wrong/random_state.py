@@ -18,7 +18,9 @@ for iteration in range(done, 160):
     inputs = x[order] * kept / 0.8
     error = inputs @ w - y[order]
     w = w - 0.05 * inputs.T @ error / 16
-    print(f"iteration {iteration:4d} | loss {np.mean(error**2):.6e} | order {' '.join(map(str, order[:4]))}", flush=True)
+    print(
+        f"iteration {iteration:4d} | loss {np.mean(error**2):.6e} | order {' '.join(map(str, order[:4]))}", flush=True
+    )
     if iteration % 20 == 19:
         np.savez(path + ".new.npz", w=w, iteration=iteration + 1)
         os.rename(path + ".new.npz", path)

@@ -2,6 +2,8 @@
 
 import json
 import os
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +20,7 @@ class Loader:
     def __init__(self, skip: int = 0) -> None:
         self.epoch, self.skip = 0, skip
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Any]:
         order = np.random.default_rng(100 + self.epoch).permutation(len(data))
         self.epoch += 1
         for at in range(self.skip, PER_EPOCH):
