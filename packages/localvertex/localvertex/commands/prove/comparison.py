@@ -107,7 +107,7 @@ def label(name: str) -> str:
 
 def is_of_training(name: str) -> bool:
     """Return whether a value has a name that trainings use for losses, metrics and weights."""
-    return bool(_OF_TRAINING.search(label(name)))
+    return bool(_OF_TRAINING.search(name.rpartition("|")[2]))
 
 
 def compare(references: Sequence[Observation], found: Observation, *, rounding: float = _ROUNDING) -> Comparison:

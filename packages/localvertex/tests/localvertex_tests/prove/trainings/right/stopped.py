@@ -6,7 +6,7 @@ import sys
 
 import numpy as np
 
-stopped = []
+stopped: list[bool] = []
 signal.signal(signal.SIGTERM, lambda *_: stopped.append(True))
 folder = os.environ["AIP_CHECKPOINT_DIR"]
 for name in os.listdir(folder):
@@ -19,7 +19,6 @@ if os.path.exists(f"{folder}/last.npz"):
     with np.load(f"{folder}/last.npz") as last:
         weights, start = last["weights"], int(last["step"])
 for epoch in range(start // 20, 8):
-    losses = []
     for step in range(max(start, epoch * 20), epoch * 20 + 20):
         rows = np.random.default_rng([3, step]).integers(200, size=10)
         error = data[rows] @ weights - target[rows]

@@ -6,7 +6,7 @@ import sys
 
 import numpy as np
 
-stopped = []
+stopped: list[bool] = []
 signal.signal(signal.SIGTERM, lambda *_: stopped.append(True))
 path = os.environ["AIP_CHECKPOINT_DIR"] + "/checkpoint.npz"
 data = np.random.default_rng(4).normal(size=(100, 3))
