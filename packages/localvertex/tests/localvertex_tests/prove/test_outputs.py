@@ -116,14 +116,8 @@ def test_the_event_log_of_a_replica(base: Path, tmp_path: Path) -> None:
     events = base / "checkpoints" / "events"
     events.mkdir(parents=True)
     steps = {"event": "steps", "first_step": 1, "last_step": 2, "loss": 0.5, "seconds": 3}
-    lines: list[dict[str, object]] = [{"event": "start"}, steps]
-        {"event": "start"},
-        {"event": "steps", "first_step": 1, "last_step": 2, "loss": 0.5, "seconds": 3},
-    ]
-    lines += [
-        {"event": "start"},
-        {"event": "steps", "first_step": 1, "last_step": 2, "loss": 0.5, "learning_rate": 0.1},
-    ]
+    start: dict[str, object] = {"event": "start"}
+    lines = [start, {**steps}, start, {**steps, "learning_rate": 0.1}]
     texts = [json.dumps({"time": 1.0, **line}) for line in lines]
     (events / "workerpool0-0.jsonl").write_text("\n".join([*texts, "null", '{"event": 3}', '{"half']))
     log = tmp_path / "folder" / "workerpool0-0.log"
