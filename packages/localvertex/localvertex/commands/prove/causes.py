@@ -65,14 +65,10 @@ def _of_curve(comparison: Comparison, reference: Observation, found: Observation
     after = [(key, value) for key, value in after if key in expected]
     if not after:
         return []
-    (key, value), keys = after[0], [*expected]
-    tail, at = [each for _, each in after[:5]], keys.index(key)
-    others = [keys[first : first + len(tail)] for first in range(len(keys) - len(tail) + 1) if first != at]
-    if len(tail) > 2 and any(not any(map(distance, tail, [expected[key] for key in each])) for each in others):
-        return [Cause.STEPS]
+    (key, value), first = after[0], next(iter(expected))
     if not distance(value, expected[key]):
         return [Cause.OPTIMIZER]
-    if at and 3 * distance(value, expected[keys[0]]) < distance(value, expected[key]):
+    if key != first and 3 * distance(value, expected[first]) < distance(value, expected[key]):
         return [Cause.WEIGHTS]
     saved = {cause for cause, pattern in _SAVED.items() if any(pattern.search(label(each)) for each in found)}
     # What the checkpoint has no state of; without any hint it is the data or the random numbers.

@@ -168,8 +168,8 @@ def _compare(
             result.is_exact = False
         elif nearest and first is None:
             first = Difference(name=name, key=point.key, expected=shown(values[key][0]), found=shown(point.value))
-    gap = keys[-1][0] - keys[-2][0] if len(keys) > 1 and len(keys[0]) == 1 else 1.0
-    result.steps_lost = max(result.steps_lost, round(num_lost * gap))
+    gap = keys[-1][-1] - keys[-2][-1] if len(keys) > 1 and keys[-1] else 1.0
+    result.steps_lost = max(result.steps_lost, round(num_lost * max(1.0, gap)))
     if _EXAMPLES.search(name.rpartition("|")[2]) and found and np.size(found[0][1].value) > 1:
         before, after = (
             Counter(x for each in points.values() for x in np.ravel(each.value).tolist())
@@ -183,7 +183,8 @@ def _compare(
         inner = len({*keys} - {*seen} - {*missing}) if {*seen} <= {*keys} else 0
         gone = len(missing) * (len(missing) > 1) + inner * (inner > 1 + found[-1][1].process)
         result.steps_missing = max(result.steps_missing, gone)
-        if first is None and (len(missing) > 1 or max(seen) > max(keys)):
+        end = (*keys[-1][:-1], keys[-1][-1] + max(1.0, gap))
+        if first is None and (len(missing) > 1 or max(seen) >= end):
             first = Difference(name=f"{name} (last)", expected=shown(max(keys)), found=shown(max(seen)))
     result.differences += [first] if first else []
 

@@ -21,6 +21,7 @@ from localvertex.jobs.replica_process import ReplicaProcess
 _POLL_SECONDS = 0.002
 _SETTLE_SECONDS = 0.05
 """From the end of a write to what follows it, such as a rename; and from SIGSTOP until processes have stopped."""
+_FAST_SECONDS = 2.0
 _QUANTUM_SECONDS = 0.0005
 """For which a fast training runs between two looks at it."""
 _FROZEN_SECONDS = 2.0
@@ -34,26 +35,13 @@ _LOOP_FAULTS = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class Pace:
-    """How an undisturbed run went."""
-
-    num_lines: int
-    """Of the log of the primary replica."""
-    num_saves: int
-    """Files that were written in the checkpoint folder."""
-    seconds: float
-    is_fast: bool
-    """Whether lines and saves came within two seconds, so that a fault would miss its moment."""
-
-
 @dataclass(kw_only=True)
 class Disturbance:
     """One fault in one job; `close` it when the job has ended.
 
     Attributes:
         planned: The fault; None: lines and saves are only counted.
-        pace: How an undisturbed run went.
+        pace: That of an undisturbed run, which says how fast it is; None: undisturbed.
         checkpoints: The checkpoint folder, which exists.
         log: The log of the primary replica.
         cancel: Cancels the job.
@@ -61,10 +49,14 @@ class Disturbance:
         problem: Why the fault did not happen; empty if it has.
         damaged: The file that was hit.
         is_in_place: Whether a checkpoint is written under its final name; None: not seen.
+        num_lines: Of the log.
+        num_saves: Files that were written in the checkpoint folder.
+        seconds: The duration of the job.
+        is_fast: Whether all lines and saves came within two seconds, so that a fault would miss its moment.
     """
 
     planned: Planned | None
-    pace: Pace | None
+    pace: "Disturbance | None"
     checkpoints: Path
     log: Path
     cancel: threading.Event
@@ -74,11 +66,13 @@ class Disturbance:
     is_in_place: bool | None = None
     num_lines: int = 0
     num_saves: int = 0
-    seen: list[float] = field(default_factory=list)
+    seconds: float = 0.0
+    is_fast: bool = False
     _replicas: Sequence[ReplicaProcess] = ()
     _due: list[Fault] = field(default_factory=list)
     _before: State | None = None
     _closed: threading.Event = field(default_factory=threading.Event)
+    _seen: list[float] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         """Begin to watch."""
@@ -108,6 +102,8 @@ class Disturbance:
         self._count()
         if self.is_in_place is None:
             self.is_in_place = self._watch.overwrites
+        self.seconds = time.monotonic() - self._start
+        self.is_fast = bool(self._seen) and self._seen[-1] - self._seen[0] < _FAST_SECONDS
         self._watch.close()
 
     def _follow(self) -> None:
@@ -140,13 +136,13 @@ class Disturbance:
             self._offset += len(lines)
             self.num_lines += lines.count(b"\n")
             self._is_between |= b"\n" in lines
-            self.seen += [time.monotonic()] if lines else []
+            self._seen += [time.monotonic()] if lines else []
         saves = self._watch.poll()
         self.num_saves += saves
-        self.seen = [*self.seen[:1], time.monotonic()] if saves else [*self.seen[:1], *self.seen[1:][-1:]]
+        self._seen += [time.monotonic()] if saves else []
         self._is_between &= not saves
 
-    def _is_due(self, planned: Planned, pace: Pace) -> bool:
+    def _is_due(self, planned: Planned, pace: "Disturbance") -> bool:
         if planned.kind is Kind.FIRST_WRITE or self._before is not None:
             return bool(self._watch.written)
         done = (time.monotonic() - self._start) / pace.seconds

@@ -99,9 +99,9 @@ def prove(
     planned = [each for each in plan(seed, subject.job) if not asked or each.kind in asked]
     first = _undisturbed(subject, folder / "undisturbed-1", options)
     number = len(planned) + 2
-    minutes = number * first.pace.seconds / 60
+    minutes = number * first.disturbance.seconds / 60
     report(
-        f"{subject.name}: the first undisturbed run took {first.pace.seconds:.1f} s; {number} runs take about "
+        f"{subject.name}: the first undisturbed run took {first.disturbance.seconds:.1f} s; {number} runs take about "
         f"{minutes:.1f} min, and {_NUM_MORE} more if undisturbed runs differ"
     )
     references = [observe(first.base, first.logs, patterns)]
@@ -168,7 +168,7 @@ def _judge(
     for attempt in range(_NUM_TRIES):
         root = folder / f"{kind}-{attempt + 1}"
         try:
-            trial = run(subject, root, options, planned, first.pace)
+            trial = run(subject, root, options, planned, first.disturbance)
         except TaskFailed as error:
             return Result(fault=kind, verdict=Verdict.CANNOT_BE_JUDGED, reason=str(error))
         if not trial.disturbance.problem:
@@ -190,7 +190,7 @@ def _judge(
         causes=causes(kind, verdict, trial, comparison, references[0], found) if is_bad else [],
         comparison=comparison,
         exit_codes=trial.exit_codes,
-        seconds_lost=round(max(0.0, trial.pace.seconds - first.pace.seconds), 1),
+        seconds_lost=round(max(0.0, trial.disturbance.seconds - first.disturbance.seconds), 1),
         processes_left=trial.num_left,
         damaged=trial.disturbance.damaged,
         observation=found,

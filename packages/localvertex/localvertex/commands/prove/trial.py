@@ -5,14 +5,13 @@ import shutil
 import signal
 import subprocess
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from uuid import uuid4
 
-from localvertex.commands.prove.disturbance import Disturbance, Pace
+from localvertex.commands.prove.disturbance import Disturbance
 from localvertex.commands.prove.faults import Kind, Planned
 from localvertex.commands.prove.subject import Subject
 from localvertex.errors import TaskFailed
@@ -28,7 +27,6 @@ from localvertex_base import linux
 _GRACE_SECONDS = 10.0
 _MARKER = "LOCALVERTEX_PROVE"
 """Variable by which processes that are left are found."""
-_FAST_SECONDS = 2.0
 _DISK = 'mount -t tmpfs -o size=64m none "$0" && mkdir "$0/checkpoints" && echo ready && exec cat'
 _FILLER = ".full"
 
@@ -43,7 +41,6 @@ class Trial:
     outcomes: list[Outcome]
     """Of the job, and of the next one for faults that take two."""
     disturbance: Disturbance
-    pace: Pace
     num_left: int
     """Processes that had to be killed after the end."""
 
@@ -65,7 +62,7 @@ class Trial:
 
 
 def run(
-    subject: Subject, root: Path, options: Options, planned: Planned | None = None, pace: Pace | None = None
+    subject: Subject, root: Path, options: Options, planned: Planned | None = None, pace: Disturbance | None = None
 ) -> Trial:
     """Run a job to its end.
 
@@ -91,7 +88,7 @@ def run(
     if kind in (Kind.ONE_REPLICA, Kind.OTHER_WORKERS) and not any(pool.number == 1 for pool in job.pools):
         raise TaskFailed("the job has no pool of workers")
     following = [job] if kind is Kind.DISK_FULL else [_with_other_workers(job)] if kind is Kind.OTHER_WORKERS else []
-    begin, log, cancel = time.monotonic(), folder / f"{PRIMARY}.log", threading.Event()
+    log, cancel = folder / f"{PRIMARY}.log", threading.Event()
     with ExitStack() as stack:
         outside = base
         if kind is Kind.DISK_FULL:
@@ -121,19 +118,11 @@ def run(
             num_left = _kill_left(variables[_MARKER])
         if outside != base:
             shutil.copytree(outside, base, dirs_exist_ok=True, symlinks=True)
-    seen = disturbance.seen
-    pace = Pace(
-        num_lines=disturbance.num_lines,
-        num_saves=disturbance.num_saves,
-        seconds=time.monotonic() - begin,
-        is_fast=bool(seen) and seen[-1] - seen[0] < _FAST_SECONDS,
-    )
     return Trial(
         base=base,
         logs=sorted(folder.glob("workerpool*.log")),
         outcomes=outcomes,
         disturbance=disturbance,
-        pace=pace,
         num_left=num_left,
     )
 

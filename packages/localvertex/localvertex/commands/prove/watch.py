@@ -137,15 +137,16 @@ def write_state(folder: Path, state: State) -> None:
 
 def flip_bit(state: State, draw: int) -> str:
     """Flip a bit in the middle half of the newest checkpoint file, and return its name; empty without one."""
-    files = {
-        name: each for name, each in state.items() if each[0] and not (_LOGS.search(name) or _TEMPORARY.search(name))
-    }
-    if not files:
+    # Of the files that were saved within a second, the largest has the weights.
+    order = [
+        (changed // 10**9, len(content), name)
+        for name, (content, changed) in state.items()
+        if content and not (_LOGS.search(name) or _TEMPORARY.search(name))
+    ]
+    if not order:
         return ""
-    newest = max(changed for _, changed in files.values())
-    # Of the files that were saved together, the largest has the weights.
-    name = max((each for each in files if files[each][1] > newest - 10**9), key=lambda each: len(files[each][0]))
-    content = bytearray(files[name][0])
+    name = max(order)[2]
+    content = bytearray(state[name][0])
     content[len(content) // 4 + draw % (len(content) // 2 + 1)] ^= 1 << draw % 8
-    state[name] = bytes(content), files[name][1]
+    state[name] = bytes(content), state[name][1]
     return name
