@@ -124,6 +124,7 @@ def _add_prove(commands: "argparse._SubParsersAction[cli.Parser]") -> None:
         nargs="+",
         help="compiled pipeline or CustomJob (.json, .yaml), or a command, in which {checkpoints} is a folder",
     )
+    prove.set_defaults(file="the pipeline")
     prove.add_argument("--step", metavar="NAME", default="", help="prove only the job of this step of the pipeline")
     prove.add_argument("--seed", metavar="N", type=int, default=0, help="of the moments of the faults (%(default)s)")
     prove.add_argument(

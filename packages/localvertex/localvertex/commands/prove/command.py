@@ -23,11 +23,11 @@ def execute(options: argparse.Namespace, run_options: Options) -> int:
     """
     if wrong := [name for name in options.fault if name not in [*Kind]]:
         raise UserError(f"--fault {wrong[0]!r}: expected {', '.join(Kind)}")
-    is_file = len(options.words) == 1 and options.words[0].endswith((".json", ".yaml", ".yml"))
-    options.file = Path(options.words[0])
+    path = Path(options.words[0])
+    is_file = len(options.words) == 1 and path.suffix in (".json", ".yaml", ".yml")
     patterns = [numbers.pattern(text) for text in options.number]
     folder = run_options.work_dir.absolute() / "prove" / datetime.now(UTC).strftime("%Y%m%d-%H%M%S-%f")
-    subjects = subject.of_file(options, run_options) if is_file else [subject.of_command(options.words)]
+    subjects = subject.of_file(path, options, run_options) if is_file else [subject.of_command(options.words)]
     proofs = []
     for number, each in enumerate(subjects):
         place = folder / f"job-{number + 1}"

@@ -78,6 +78,54 @@ class Comparison:
     not_compared: list[str] = field(default_factory=list)
     """Files that differ and that no reader reads."""
 
+    def add(
+        self, name: str, references: list[dict[Key, Point]], found: list[tuple[Key, Point]], rounding: float
+    ) -> None:
+        """Compare a curve, or a value of a file."""
+        keys = [key for key in references[0] if all(key in each for each in references)]
+        values = {key: [each[key].value for each in references] for key in keys}
+        own = [max(distance(each, values[key][0]) for each in values[key]) for key in keys]
+        if any(own) and not (is_of_training(name) or (keys and np.size(values[keys[0]][0]) > 1)):
+            return
+        if not found and "/model/" in name:
+            self.differences.append(Difference(name=name, expected="a value", found="none"))
+        index, seen, num_lost = {key: at for at, key in enumerate(keys)}, dict[Key, Point](), 0
+        first: Difference | None = None
+        for key, point in found:
+            num_lost += key in seen and seen[key].process < point.process
+            seen[key] = point
+            if key not in index or np.shape(values[key][0]) != np.shape(point.value):
+                continue
+            noise = max(own[max(0, index[key] - _NEIGHBOURS) : index[key] + _NEIGHBOURS + 1])
+            nearest = min(distance(each, point.value) for each in values[key])
+            if noise == math.inf or (nearest and isinstance(point.value, str) and point.value.startswith(UNREAD)):
+                self.not_compared += [label(name)] if noise < math.inf else []
+                continue
+            self.num_compared += point.process > 0 or found[-1][1].process == 0
+            if 0 < nearest <= rounding * max(map(_size, values[key])) + _FACTOR * noise:
+                self.is_exact = False
+            elif nearest and first is None:
+                first = Difference(name=name, key=point.key, expected=shown(values[key][0]), found=shown(point.value))
+        gap = keys[-1][-1] - keys[-2][-1] if len(keys) > 1 and keys[-1] else 1.0
+        self.steps_lost = max(self.steps_lost, round(num_lost * max(1.0, gap)))
+        if _EXAMPLES.search(name.rpartition("|")[2]) and found and np.size(found[0][1].value) > 1:
+            before, after = (
+                Counter(x for each in points.values() for x in np.ravel(each.value).tolist())
+                for points in (references[0], seen)
+            )
+            self.examples_repeated = (after - before).total()
+            self.examples_never_seen = len(before.keys() - after.keys())
+        if len(keys) > 2 and seen and is_of_training(name):
+            missing = [key for key in keys if key > max(seen)]
+            # A program may log every tenth step from where it resumed, and a kill may take the last line of a process.
+            inner = len({*keys} - {*seen} - {*missing}) if {*seen} <= {*keys} else 0
+            gone = len(missing) * (len(missing) > 1) + inner * (inner > 1 + found[-1][1].process)
+            self.steps_missing = max(self.steps_missing, gone)
+            end = (*keys[-1][:-1], keys[-1][-1] + max(1.0, gap))
+            if first is None and (len(missing) > 1 or max(seen) >= end):
+                first = Difference(name=f"{name} (last)", expected=shown(max(keys)), found=shown(max(seen)))
+        self.differences += [first] if first else []
+
     @property
     def verdict(self) -> Verdict:
         """Judge a run that has finished."""
@@ -117,7 +165,7 @@ def compare(references: Sequence[Observation], found: Observation, *, rounding: 
         if all(name in each for each in references):
             has_counters = counts(points)
             expected = [dict(keyed(each[name], has_counters, len(each[name]))) for each in references]
-            _compare(name, expected, keyed(found.get(name, []), has_counters, len(points)), rounding, result)
+            result.add(name, expected, keyed(found.get(name, []), has_counters, len(points)), rounding)
     return result
 
 
@@ -139,54 +187,6 @@ def keyed(points: Sequence[Point], has_counters: bool, num_expected: int) -> lis
     begin = num_expected - len(own) if last else 0
     first = [each for each in points if each.process == 0 < last]
     return [((float(at),), each) for at, each in [*enumerate(first), *enumerate(own, begin)]]
-
-
-def _compare(
-    name: str, references: list[dict[Key, Point]], found: list[tuple[Key, Point]], rounding: float, result: Comparison
-) -> None:
-    keys = [key for key in references[0] if all(key in each for each in references)]
-    values = {key: [each[key].value for each in references] for key in keys}
-    own = [max(distance(each, values[key][0]) for each in values[key]) for key in keys]
-    if any(own) and not (is_of_training(name) or (keys and np.size(values[keys[0]][0]) > 1)):
-        return
-    if not found and "/model/" in name:
-        result.differences.append(Difference(name=name, expected="a value", found="none"))
-    index, seen, num_lost = {key: at for at, key in enumerate(keys)}, dict[Key, Point](), 0
-    first: Difference | None = None
-    for key, point in found:
-        num_lost += key in seen and seen[key].process < point.process
-        seen[key] = point
-        if key not in index or np.shape(values[key][0]) != np.shape(point.value):
-            continue
-        noise = max(own[max(0, index[key] - _NEIGHBOURS) : index[key] + _NEIGHBOURS + 1])
-        nearest = min(distance(each, point.value) for each in values[key])
-        if noise == math.inf or (nearest and isinstance(point.value, str) and point.value.startswith(UNREAD)):
-            result.not_compared += [label(name)] if noise < math.inf else []
-            continue
-        result.num_compared += point.process > 0 or found[-1][1].process == 0
-        if 0 < nearest <= rounding * max(map(_size, values[key])) + _FACTOR * noise:
-            result.is_exact = False
-        elif nearest and first is None:
-            first = Difference(name=name, key=point.key, expected=shown(values[key][0]), found=shown(point.value))
-    gap = keys[-1][-1] - keys[-2][-1] if len(keys) > 1 and keys[-1] else 1.0
-    result.steps_lost = max(result.steps_lost, round(num_lost * max(1.0, gap)))
-    if _EXAMPLES.search(name.rpartition("|")[2]) and found and np.size(found[0][1].value) > 1:
-        before, after = (
-            Counter(x for each in points.values() for x in np.ravel(each.value).tolist())
-            for points in (references[0], seen)
-        )
-        result.examples_repeated = (after - before).total()
-        result.examples_never_seen = len(before.keys() - after.keys())
-    if len(keys) > 2 and seen and is_of_training(name):
-        missing = [key for key in keys if key > max(seen)]
-        # A program may log every tenth step from where it resumed, and a kill may take the last line of a process.
-        inner = len({*keys} - {*seen} - {*missing}) if {*seen} <= {*keys} else 0
-        gone = len(missing) * (len(missing) > 1) + inner * (inner > 1 + found[-1][1].process)
-        result.steps_missing = max(result.steps_missing, gone)
-        end = (*keys[-1][:-1], keys[-1][-1] + max(1.0, gap))
-        if first is None and (len(missing) > 1 or max(seen) >= end):
-            first = Difference(name=f"{name} (last)", expected=shown(max(keys)), found=shown(max(seen)))
-    result.differences += [first] if first else []
 
 
 def distance(first: Any, second: Any) -> float:

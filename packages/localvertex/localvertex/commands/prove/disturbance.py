@@ -202,13 +202,13 @@ class Disturbance:
         if self._before is None and not is_first:
             self._stop()
             self._before = read_state(self.checkpoints)
-            self._watch.written, self._watch.renames = [], []
+            self._watch.restart()
             return "the training saved no more"
         time.sleep(_SETTLE_SECONDS)
         self._stop()
         found = self._watch.half_written(self._before or {}, read_state(self.checkpoints))
         if found is None:
-            self._watch.written = []
+            self._watch.restart()
             return "no file of a checkpoint could be followed"
         state, self.damaged, self.is_in_place = found
         write_state(self.checkpoints, state)

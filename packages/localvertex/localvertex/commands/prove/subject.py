@@ -65,31 +65,31 @@ def of_command(words: Sequence[str]) -> Subject:
     return Subject(name=name, job=CustomJob(display_name=name, pools=(pool,), scheduling=Scheduling()))
 
 
-def of_file(options: argparse.Namespace, run_options: Options) -> list[Subject]:
+def of_file(path: Path, options: argparse.Namespace, run_options: Options) -> list[Subject]:
     """Read a file, JSON or YAML; a pipeline runs once in the work folder, so that its jobs have their inputs.
 
     Raises:
         UserError: It is neither a pipeline nor a CustomJob, or the pipeline failed or has no such step.
     """
-    content = reading.read(options.file)
+    content = reading.read(path)
     fields = content if isinstance(content, dict) else {}
     if {"workerPoolSpecs", "worker_pool_specs"} & fields.keys():
-        fields = {"display_name": options.file.stem, "job_spec": fields}
+        fields = {"display_name": path.stem, "job_spec": fields}
     if {"jobSpec", "job_spec"} & fields.keys():
-        return [_of_message(options.file.stem, fields, run_options)]
-    file = open_file(options.file, run_options)
+        return [_of_message(path.stem, fields, run_options)]
+    file = open_file(path, run_options)
     values = parameters.read_given(file.pipeline.root.input_parameters, options.parameter, options.parameter_file)
     print("the pipeline runs once, so that its custom jobs have their inputs", flush=True)
     record = runs.run(file, parameters=values, options=run_options)
     if record["state"] != State.SUCCEEDED:
-        raise UserError(f"{options.file}: the pipeline failed: {record['error']}")
+        raise UserError(f"{path}: the pipeline failed: {record['error']}")
     files = {
         each["path"]: run_options.work_dir / record["run_id"] / each["path"] / JOB_FILE for each in record["tasks"]
     }
     jobs = {name: file for name, file in files.items() if file.is_file()}
     chosen = [name for name in jobs if not options.step or options.step in (name, name.rpartition("/")[2])]
     if not chosen:
-        raise UserError(f"{options.file}: --step {options.step!r}: its custom jobs are {', '.join(jobs) or 'none'}")
+        raise UserError(f"{path}: --step {options.step!r}: its custom jobs are {', '.join(jobs) or 'none'}")
     return [_of_message(name, json.loads(jobs[name].read_bytes()), run_options) for name in chosen]
 
 

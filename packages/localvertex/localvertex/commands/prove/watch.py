@@ -30,9 +30,9 @@ class FolderWatch:
 
     def __init__(self, folder: Path) -> None:
         self._folder, self._paths = folder, dict[int, str]()
-        self.written: list[str] = []
+        self.written = list[str]()
         """Files in the order in which they were complete, by the name that they were written with."""
-        self.renames: list[tuple[str, str]] = []
+        self.renames = list[tuple[str, str]]()
         if linux.is_used():
             self._libc = ctypes.CDLL(None)
             self._fd = self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -42,6 +42,10 @@ class FolderWatch:
         """Stop watching."""
         if linux.is_used():
             os.close(self._fd)
+
+    def restart(self) -> None:
+        """Forget what was written."""
+        self.written, self.renames = [], []
 
     def poll(self) -> int:
         """Note what has happened since the last call; return the number of written files."""

@@ -57,7 +57,8 @@ def test_a_right_training_is_not_accused(found: Observation) -> None:
 
 def test_every_seventh_step_from_where_a_process_began() -> None:
     whole = run(*steps(*range(1, 26, 7)))
-    assert compare([whole, whole], run(*steps(1, 8), START, *steps(11, 18, 25))).verdict is Verdict.EQUAL
+    # Not one step is in both logs.
+    assert compare([whole, whole], run(*steps(1, 8), START, *steps(11, 18, 25))).verdict is Verdict.CANNOT_BE_JUDGED
     assert compare([whole, whole], run(*steps(1, 8), START, *steps(11, 18, 25, 32))).verdict is Verdict.DIFFERENT
 
 
