@@ -85,7 +85,7 @@ class Comparison:
         keys = [key for key in references[0] if all(key in each for each in references)]
         values = {key: [each[key].value for each in references] for key in keys}
         own = [max(distance(each, values[key][0]) for each in values[key]) for key in keys]
-        if any(own) and not (is_of_training(name) or (keys and np.size(values[keys[0]][0]) > 1)):
+        if not keys or (any(own) and not is_compared(name, {name: [*references[0].values()]})):
             return
         if not found and "/model/" in name:
             self.differences.append(Difference(name=name, expected="a value", found="none"))
@@ -156,6 +156,11 @@ def label(name: str) -> str:
 def is_of_training(name: str) -> bool:
     """Return whether a value has a name that trainings use for losses, metrics and weights."""
     return bool(_OF_TRAINING.search(name.rpartition("|")[2]))
+
+
+def is_compared(name: str, found: Observation) -> bool:
+    """Return whether a value is compared even if undisturbed runs differ in it: one of a training, or an array."""
+    return is_of_training(name) or np.size(found[name][0].value) > 1
 
 
 def compare(references: Sequence[Observation], found: Observation, *, rounding: float = _ROUNDING) -> Comparison:

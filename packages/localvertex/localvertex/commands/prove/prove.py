@@ -7,7 +7,7 @@ from pathlib import Path
 from re import Pattern
 
 from localvertex.commands.prove.causes import Cause, causes
-from localvertex.commands.prove.comparison import Comparison, Verdict, compare
+from localvertex.commands.prove.comparison import Comparison, Verdict, compare, is_compared
 from localvertex.commands.prove.faults import Kind, Planned, plan
 from localvertex.commands.prove.outputs import Observation, observe
 from localvertex.commands.prove.subject import Subject
@@ -111,9 +111,9 @@ def prove(
         references.append(observe(trial.base, trial.logs, patterns))
 
     add()
-    values = [
-        references[0][each.name][0].value for each in compare(references[:1], references[1], rounding=0.0).differences
-    ]
+    different = compare(references[:1], references[1], rounding=0.0).differences
+    names = [each.name for each in different if is_compared(each.name, references[0])]
+    values = [references[0][name][0].value for name in names]
     # Texts, and whole numbers such as a random state that no seed decides, have no noise.
     is_deterministic = all(isinstance(each, str) or each.dtype.kind not in "fc" for each in values)
     if not is_deterministic:
