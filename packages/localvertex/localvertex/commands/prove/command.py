@@ -1,6 +1,7 @@
 """The command `prove`."""
 
 import argparse
+import textwrap
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -39,7 +40,7 @@ def execute(options: argparse.Namespace, run_options: Options) -> int:
             seed=options.seed,
             asked=list(map(Kind, options.fault)),
             patterns=patterns,
-            report=lambda text: print(text, flush=True),
+            report=lambda text: print(textwrap.fill(text, report.WIDTH), flush=True),
             show=lambda result: print("\n".join(report.lines(result)), flush=True),
         )
         proofs.append(proof)

@@ -31,6 +31,7 @@ _MEASURES = frozenset(
 )
 """Words in names of what depends on the machine, the clock or the number of starts, and never on the training."""
 _NUMBER = r"[-+]?(?:(?:\d{1,40}(?:\.\d{0,40})?|\.\d{1,40})(?:[eE][-+]?\d{1,4})?|nan|inf|NaN)(?![\w.]{0,40}\w)"
+_NUMBER += r"(?![ \t]{0,2}(?:s|secs?|seconds?|ms|us|mins?|minutes?|h|hours?|[kKMGT]i?B|\w{1,20}/s(?:ec)?)\b)"
 _PAIR = re.compile(
     r"(?<![\w.])([A-Za-z_][\w./-]{0,60})[\"']?(?:[ \t]{0,3}[=:][ \t]{0,8}|[ \t]{1,8}|(?=[\[(]))"
     rf"[\[(]{{0,2}}[ \t]?({_NUMBER}(?:[, \t]{{1,8}}{_NUMBER}){{0,4096}})"

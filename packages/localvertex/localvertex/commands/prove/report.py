@@ -12,7 +12,7 @@ from localvertex.commands.prove.comparison import Verdict, counts, is_of_trainin
 from localvertex.commands.prove.prove import Proof, Result
 from localvertex.show.report import document
 
-_WIDTH, _INDENT = 79, " " * 22
+WIDTH, _INDENT = 79, " " * 22
 _MAX_DIFFERENCES, _MAX_CURVES, _MAX_POINTS = 3, 12, 2000
 
 
@@ -21,7 +21,7 @@ def lines(result: Result) -> list[str]:
     return [
         line
         for at, text in enumerate((f"{result.fault:<22}{result.verdict}", *_facts(result)))
-        for line in textwrap.wrap(text, _WIDTH, initial_indent=_INDENT if at else "", subsequent_indent=_INDENT + "  ")
+        for line in textwrap.wrap(text, WIDTH, initial_indent=_INDENT if at else "", subsequent_indent=_INDENT + "  ")
     ]
 
 

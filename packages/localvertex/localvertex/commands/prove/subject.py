@@ -90,7 +90,8 @@ def of_file(path: Path, options: argparse.Namespace, run_options: Options) -> li
     chosen = [name for name in jobs if not options.step or options.step in (name, name.rpartition("/")[2])]
     if not chosen:
         raise UserError(f"{path}: --step {options.step!r}: its custom jobs are {', '.join(jobs) or 'none'}")
-    return [_of_message(name, json.loads(jobs[name].read_bytes()), run_options) for name in chosen]
+    read = {name: json.loads(jobs[name].read_bytes()) for name in chosen}
+    return [_of_message(name.rpartition("/")[2], message, run_options) for name, message in read.items()]
 
 
 def _of_message(name: str, message: dict[str, Any], options: Options) -> Subject:

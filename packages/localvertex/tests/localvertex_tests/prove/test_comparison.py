@@ -28,7 +28,7 @@ def steps(
 
 
 START = "--- start 2 ---"
-WHOLE = run(*steps(*range(1, 21)))
+WHOLE = run(*steps(*range(1, 21)), "generation=1")
 
 
 def resumed(*lines: str) -> Observation:
@@ -46,9 +46,10 @@ def resumed(*lines: str) -> Observation:
         resumed(*steps(*range(14, 21))),
         resumed(*steps(*range(11, 20))),
         resumed(*steps(*range(11, 21)), "pid=17 took 3 s, restarts: 1"),
+        resumed(*steps(*range(11, 21)), "generation=2"),
         resumed("step 11 best loss is 0.3", *steps(*range(12, 21))),
     ],
-    ids=range(8),
+    ids=range(9),
 )
 def test_a_right_training_is_not_accused(found: Observation) -> None:
     result = compare([WHOLE, WHOLE], found)

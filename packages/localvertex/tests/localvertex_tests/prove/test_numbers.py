@@ -36,7 +36,15 @@ def test_a_line(line: str, key: tuple[float, ...], expected: dict[str, object]) 
 
 @pytest.mark.parametrize(
     "line",
-    ["took 3.2s, 25 it/s", "pid=123 elapsed: 4.5", "resumed from loss 0.5", "saved model, accuracy 0.9", "v1.2.3"],
+    [
+        "took 3.2s, 25 it/s",
+        "done in 0.5 s at 3 MB/s",
+        "using 12 GiB",
+        "pid=123 elapsed: 4.5",
+        "resumed from loss 0.5",
+        "saved model, accuracy 0.9",
+        "v1.2.3",
+    ],
 )
 def test_a_line_without_a_value_of_a_training(line: str) -> None:
     assert read(line) == []
