@@ -1,7 +1,7 @@
 // The page of `prove`: the curves of disturbed runs on top of those of an undisturbed one.
 
-import { Chart } from "./plot.js";
 import { figure, html, render, Section, Select, Table, useState } from "../ui/ui.js";
+import { Chart } from "./plot.js";
 
 const ALL = "all faults";
 
@@ -13,12 +13,8 @@ const COLUMNS = [
   { title: "Verdict", cell: (/** @type {any} */ each) => each.verdict },
   { title: "Cause", cell: (/** @type {any} */ each) => each.causes.join(" or ") || each.reason },
   { title: "Steps again", cell: (/** @type {any} */ each) => each.steps_lost ?? "–", isNumber: true },
-  { title: "First difference", cell: (/** @type {any} */ { differences: [first] }) => first && difference(first) },
+  { title: "First difference", cell: (/** @type {any} */ { differences: [first] }) => first },
 ];
-
-/** @param {{name: string, at: number[], found: string, expected: string}} first */
-const difference = ({ name, at, found, expected }) =>
-  `${name} at ${at.join("/") || "the end"}: ${found} instead of ${expected}`;
 
 /** @param {any} proof */
 function Proof({ name, faults, curves }) {
@@ -39,9 +35,9 @@ function Curve({ title, steps, undisturbed, runs, faults, chosen }) {
   const drawn = faults
     .map((/** @type {any} */ fault, /** @type {number} */ at) => ({ ...fault, values: runs[at] }))
     .filter((/** @type {any} */ each) => chosen === ALL || each.fault === chosen);
-  const [data] = useState([steps.map((_, at) => at), ...drawn.map((each) => each.values), undisturbed]);
+  const [data] = useState([[...steps.keys()], ...drawn.map((/** @type {any} */ each) => each.values), undisturbed]);
   const lines = (/** @type {import("./plot.js").Colour} */ colour) => [
-    ...drawn.map(({ verdict }) => ({ stroke: colour(verdict.startsWith("equal") ? "--muted" : "--bad"), width: 2 })),
+    ...drawn.map((/** @type {any} */ each) => ({ stroke: colour(each.causes.length ? "--bad" : "--muted"), width: 2 })),
     { stroke: colour("--accent"), width: 1.5, dash: [4, 3] },
   ];
   const read = (/** @type {number | null} */ index) => {
