@@ -140,11 +140,9 @@ def _watch(log: Path, processes: "list[subprocess.Popen[bytes]]", seconds: float
 
 
 def _calls_at_full_speed(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the `steps` events after the last notice, without the first two, which may trace again."""
-    last_notice = max((i for i, event in enumerate(events) if event["event"] == "notice"), default=None)
-    if last_notice is None:
-        return []
-    return [event for event in events[last_notice:] if event["event"] == "steps"][2:]
+    """Return the `steps` events after the first evaluation, without the first two, which may trace again."""
+    first = next((i for i, event in enumerate(events) if event["event"] == "evaluate"), len(events))
+    return [event for event in events[first:] if event["event"] == "steps"][2:]
 
 
 def baseline_rate(num_workers: int, **order: Any) -> float:
