@@ -112,7 +112,7 @@ def prove(
 
     add()
     different = compare(references[:1], references[1], rounding=0.0).differences
-    names = [each.name for each in different if is_compared(each.name, references[0])]
+    names = [each.name for each in different if each.name in references[0] and is_compared(each.name, references[0])]
     values = [references[0][name][0].value for name in names]
     # Texts, and whole numbers such as a random state that no seed decides, have no noise.
     is_deterministic = all(isinstance(each, str) or each.dtype.kind not in "fc" for each in values)

@@ -139,6 +139,22 @@ def test_steps_and_examples_are_counted() -> None:
     assert left_out.steps_missing == 6
 
 
+def test_only_the_primary_replica_has_to_reach_the_end() -> None:
+    worker = {name.replace("replica", "workerpool1-0"): points for name, points in WHOLE.items()}
+    stopped = {name: points[:9] for name, points in worker.items()}
+    assert compare([worker, worker], stopped).verdict is Verdict.EQUAL
+
+
+def test_events_have_as_many_steps_as_time_allows() -> None:
+    def events(*ranges: tuple[int, int]) -> Observation:
+        name = "workerpool0-0|event steps|loss"
+        return {name: [Point(name=name, key=each, value=np.array(1.0 / each[1])) for each in ranges]}
+
+    whole = events((1, 10), (11, 20), (21, 30))
+    assert compare([whole], events((1, 10), (11, 15), (16, 25), (26, 30))).verdict is Verdict.EQUAL
+    assert compare([whole], events((1, 15), (16, 30))).verdict is Verdict.CANNOT_BE_JUDGED
+
+
 def test_values_without_a_counter_are_counted_from_the_end_after_a_restart() -> None:
     lines = [f"loss={1 / step:.5f}" for step in range(1, 21)]
     whole = run(*lines)
