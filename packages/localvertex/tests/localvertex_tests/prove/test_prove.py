@@ -180,7 +180,11 @@ def test_wrong_input(capsys: pytest.CaptureFixture[str], tmp_path: Path, words: 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("program", "message"), [("false", "the undisturbed run failed"), ("true", "no numbers in the log")]
+    ("program", "message"),
+    [
+        pytest.param("false", "the undisturbed run failed", marks=pytest.mark.soak),
+        ("true", "no numbers in the log"),
+    ],
 )
 def test_what_cannot_be_judged_is_not_equal(prove: Prove, program: str, message: str) -> None:
     code, text, _ = prove("--", program)
