@@ -1,0 +1,108 @@
+"""What is proved: the custom jobs of a compiled pipeline, a CustomJob in a file, or a command."""
+
+import argparse
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from localvertex import runs
+from localvertex.errors import TaskFailed
+from localvertex.executors.custom_job import JOB_FILE
+from localvertex.jobs import CustomJob, Pool, read_job
+from localvertex.jobs.job import Scheduling
+from localvertex.runner.engine import open_file
+from localvertex.runner.options import Options
+from localvertex.store.task import State
+from localvertex_base.userinput import parameters, reading
+from localvertex_base.userinput.errors import UserError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Subject:
+    """A job whose training is proved."""
+
+    name: str
+    job: CustomJob
+
+    def for_run(self, base: Path, variables: dict[str, str]) -> CustomJob:
+        """Return the job with its outputs in a folder, also where its words name theirs, and with more variables."""
+        own = self.job.base_output_directory.rstrip("/")
+
+        def replaced(text: str) -> str:
+            text = text.replace("{checkpoints}", f"{base}/checkpoints")
+            return text.replace(own, str(base)) if own else text
+
+        pools = [
+            replace(
+                pool,
+                entry_point=tuple(map(replaced, pool.entry_point)),
+                arguments=tuple(map(replaced, pool.arguments)),
+                env={name: replaced(value) for name, value in pool.env.items()} | variables,
+            )
+            for pool in self.job.pools
+        ]
+        return replace(self.job, pools=tuple(pools), base_output_directory=str(base))
+
+
+def of_command(words: Sequence[str]) -> Subject:
+    """Build the job of a command. It runs in a new folder, so arguments that are existing paths become absolute."""
+    program = os.path.abspath(words[0]) if os.sep in words[0] else words[0]
+    arguments = [os.path.abspath(each) if os.path.exists(each) else each for each in words[1:]]
+    paths = os.pathsep.join(filter(None, [os.getcwd(), os.environ.get("PYTHONPATH")]))
+    pool = Pool(
+        number=0,
+        num_replicas=1,
+        image_uri="",
+        entry_point=(program, *arguments),
+        arguments=(),
+        env={"PYTHONPATH": paths},
+        has_local_command=True,
+    )
+    name = next((Path(each).stem for each in words if each.endswith(".py")), Path(program).name)
+    return Subject(name=name, job=CustomJob(display_name=name, pools=(pool,), scheduling=Scheduling()))
+
+
+def of_file(path: Path, options: argparse.Namespace, run_options: Options) -> list[Subject]:
+    """Read a file, JSON or YAML; a pipeline runs once in the work folder, so that its jobs have their inputs.
+
+    Raises:
+        UserError: It is neither a pipeline nor a CustomJob, or the pipeline failed or has no such step.
+    """
+    content = reading.read(path)
+    fields = content if isinstance(content, dict) else {}
+    if {"workerPoolSpecs", "worker_pool_specs"} & fields.keys():
+        fields = {"display_name": path.stem, "job_spec": fields}
+    if {"jobSpec", "job_spec"} & fields.keys():
+        return [_of_message(path.stem, fields, run_options)]
+    file = open_file(path, run_options)
+    values = parameters.read_given(file.pipeline.root.input_parameters, options.parameter, options.parameter_file)
+    print("the pipeline runs once, so that its custom jobs have their inputs", flush=True)
+    record = runs.run(file, parameters=values, options=run_options)
+    if record["state"] != State.SUCCEEDED:
+        raise UserError(f"{path}: the pipeline failed: {record['error']}")
+    files = {
+        each["path"]: run_options.work_dir / record["run_id"] / each["path"] / JOB_FILE for each in record["tasks"]
+    }
+    jobs = {name: file for name, file in files.items() if file.is_file()}
+    chosen = [name for name in jobs if not options.step or options.step in (name, name.rpartition("/")[2])]
+    if not chosen:
+        raise UserError(f"{path}: --step {options.step!r}: its custom jobs are {', '.join(jobs) or 'none'}")
+    read = {name: json.loads(jobs[name].read_bytes()) for name in chosen}
+    return [_of_message(name.rpartition("/")[2], message, run_options) for name, message in read.items()]
+
+
+def _of_message(name: str, message: dict[str, Any], options: Options) -> Subject:
+    try:
+        job = read_job(
+            message,
+            region=options.region,
+            warn=lambda text: print(f"warning: {text}"),
+            command_prefixes=options.command_prefixes,
+            has_images=bool(options.containers.engine),
+        )
+    except TaskFailed as error:
+        raise UserError(f"{name}: {error}") from None
+    return Subject(name=name, job=job)
