@@ -3,9 +3,8 @@
 import re
 from enum import StrEnum
 
-from localvertex.commands.prove.comparison import Comparison, Verdict, counts, distance, is_of_training, keyed, label
+from localvertex.commands.prove.comparison import EXAMPLES, Comparison, Verdict, distance
 from localvertex.commands.prove.faults import Kind
-from localvertex.commands.prove.outputs import Observation
 from localvertex.commands.prove.trial import Trial
 
 
@@ -23,6 +22,7 @@ class Cause(StrEnum):
     EXIT_CODE = "exit code"
 
 
+_LEARNING_RATE = re.compile(r"(^|[^a-z])(lr|learning[ _-]?rate)([^a-z]|$)", re.I)
 _SAVED = {
     Cause.RANDOM_STATE: re.compile(r"rng|random|generator|bit_?gen|pcg|mt19937|\bkey", re.I),
     Cause.DATA_ORDER: re.compile(r"order|perm|sampler|cursor|position|offset|loader|shuffle|ind(ex|ices)|seen", re.I),
@@ -30,46 +30,42 @@ _SAVED = {
 """Names in a checkpoint of a state that it has."""
 
 
-def causes(
-    kind: Kind, verdict: Verdict, trial: Trial, comparison: Comparison, reference: Observation, found: Observation
-) -> list[Cause]:
+def causes(kind: Kind, verdict: Verdict, trial: Trial, comparison: Comparison) -> list[Cause]:
     """Return the causes of a run that did not finish or that ended differently; empty if none is known."""
     if kind is Kind.BIT_FLIPPED:
         return [Cause.UNCHECKED]
-    has_restarted = len(trial.exit_codes) > 1
-    if trial.disturbance.is_in_place and (trial.disturbance.damaged or (has_restarted and trial.is_refused)):
+    if trial.disturbance.is_in_place:
         return [Cause.IN_PLACE]
     if verdict is Verdict.DID_NOT_FINISH:
-        cause = Cause.UNCHECKED if has_restarted else Cause.EXIT_CODE
+        cause = Cause.UNCHECKED if len(trial.exit_codes) > 1 else Cause.EXIT_CODE
         return [cause] if trial.is_refused or trial.has_finished else []
-    if comparison.learning_rate:
+    different = comparison.differences
+    if any(_LEARNING_RATE.search(each.curve.title) for each in different):
         return [Cause.SCHEDULE]
-    if comparison.examples:
+    # A list of examples, or a digest of one.
+    if any(EXAMPLES.search(each.curve.own_name) and each.found.startswith(("[", "'")) for each in different):
         return [Cause.DATA_ORDER]
-    if comparison.steps_missing or any(each.name.endswith("(last)") for each in comparison.differences):
+    if any(each.is_of_end for each in different):
         return [Cause.STEPS]
-    return _of_curve(comparison, reference, found)
+    return _of_curve(comparison)
 
 
-def _of_curve(comparison: Comparison, reference: Observation, found: Observation) -> list[Cause]:
+def _of_curve(comparison: Comparison) -> list[Cause]:
     """Look at the first losses after the restart: an optimizer's state shows a step later than all else."""
-    names = [
-        each.name for each in comparison.differences if len(reference[each.name]) > 3 and is_of_training(each.name)
-    ]
-    if not names:
+    curves = [each.curve for each in comparison.differences]
+    curves = [each for each in curves if len(each.expected) > 3 and each.is_of_training]
+    if not curves:
         return []
-    name = max(names, key=lambda each: ("loss" in label(each).lower(), len(reference[each])))
-    points, has_counters = reference[name], counts(reference[name])
-    expected = {key: each.value for key, each in keyed(points, has_counters, len(points))}
-    after = [(key, each.value) for key, each in keyed(found[name], has_counters, len(points)) if each.process]
-    after = [(key, value) for key, value in after if key in expected]
+    curve = max(curves, key=lambda each: ("loss" in each.title.lower(), len(each.expected)))
+    after = [(key, each.value) for key, each in curve.found if each.process and key in curve.expected]
     if not after:
         return []
-    (key, value), first = after[0], next(iter(expected))
-    if not distance(value, expected[key]):
+    key, value = after[0]
+    away = distance(value, curve.expected[key][0])
+    if not away:
         return [Cause.OPTIMIZER]
-    if key != first and 3 * distance(value, expected[first]) < distance(value, expected[key]):
+    if key != next(iter(curve.expected)) and 3 * distance(value, curve.first) < away:
         return [Cause.WEIGHTS]
-    saved = {cause for cause, pattern in _SAVED.items() if any(pattern.search(label(each)) for each in found)}
     # What the checkpoint has no state of; without any hint it is the data or the random numbers.
+    saved = {cause for cause, pattern in _SAVED.items() if any(pattern.search(x.title) for x in comparison.curves)}
     return [each for each in _SAVED if each not in saved] or [Cause.OPTIMIZER]

@@ -7,7 +7,7 @@ job's own loop has to do, such as a notice, it does in its next round, with the 
 import signal
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +17,9 @@ from localvertex.commands.prove.watch import FolderWatch, State, flip_bit, read_
 from localvertex.jobs import Fault
 from localvertex.jobs.faults.faults import ALL, Action
 from localvertex.jobs.replica_process import ReplicaProcess
+
+FILLER = ".full"
+"""The file that fills a disk."""
 
 _POLL_SECONDS = 0.002
 _SETTLE_SECONDS = 0.05
@@ -45,10 +48,9 @@ class Disturbance:
         checkpoints: The checkpoint folder, which exists.
         log: The log of the primary replica.
         cancel: Cancels the job.
-        fill: Fills the disk of the checkpoints.
         problem: Why the fault did not happen; empty if it has.
         damaged: The file that was hit.
-        is_in_place: Whether a checkpoint is written under its final name; None: not seen.
+        is_in_place: Whether the damaged file was being written under its final name.
         num_lines: Of the log.
         num_saves: Files that were written in the checkpoint folder.
         seconds: The duration of the job.
@@ -60,10 +62,9 @@ class Disturbance:
     checkpoints: Path
     log: Path
     cancel: threading.Event
-    fill: Callable[[], None]
     problem: str = "the training ended before the fault"
     damaged: str = ""
-    is_in_place: bool | None = None
+    is_in_place: bool = False
     num_lines: int = 0
     num_saves: int = 0
     seconds: float = 0.0
@@ -76,12 +77,8 @@ class Disturbance:
 
     def __post_init__(self) -> None:
         """Begin to watch."""
-        self._watch, self._start, self._offset, self._is_between = (
-            FolderWatch(self.checkpoints),
-            time.monotonic(),
-            0,
-            True,
-        )
+        self._watch, self._start = FolderWatch(self.checkpoints), time.monotonic()
+        self._offset, self._is_between = 0, True
         self._thread = threading.Thread(target=self._follow, daemon=True)
 
     def __call__(self, replicas: Sequence[ReplicaProcess], seconds: float) -> list[Fault]:
@@ -100,8 +97,6 @@ class Disturbance:
         if self._replicas:
             self._thread.join()
         self._count()
-        if self.is_in_place is None:
-            self.is_in_place = self._watch.overwrites
         self.seconds = time.monotonic() - self._start
         self.is_fast = bool(self._seen) and self._seen[-1] - self._seen[0] < _FAST_SECONDS
         self._watch.close()
@@ -110,8 +105,7 @@ class Disturbance:
         is_fast = self.pace is not None and self.pace.is_fast
         while not self._closed.wait(_QUANTUM_SECONDS if is_fast else _POLL_SECONDS):
             if is_fast:
-                self._signal(signal.SIGSTOP)
-                self._wait_for_stop()
+                self._stop()
             self._count()
             if self.planned and self.pace and self._is_due(self.planned, self.pace):
                 try:
@@ -123,11 +117,6 @@ class Disturbance:
                 self._signal(signal.SIGCONT)
             elif is_fast:
                 self._signal(signal.SIGCONT)
-
-    def _wait_for_stop(self) -> None:
-        until = time.monotonic() + _SETTLE_SECONDS
-        while time.monotonic() < until and not all(each.is_frozen() for each in self._replicas if each.is_running):
-            pass
 
     def _count(self) -> None:
         with suppress(OSError), self.log.open("rb") as file:
@@ -162,7 +151,9 @@ class Disturbance:
 
     def _stop(self) -> None:
         self._signal(signal.SIGSTOP)
-        time.sleep(_SETTLE_SECONDS)
+        until = time.monotonic() + _SETTLE_SECONDS
+        while time.monotonic() < until and not all(each.is_frozen() for each in self._replicas if each.is_running):
+            pass
         self._count()
 
     def _strike(self, planned: Planned) -> str:
@@ -180,7 +171,7 @@ class Disturbance:
             self._closed.wait(_FROZEN_SECONDS)
             self._signal(signal.SIGCONT)
         elif kind is Kind.DISK_FULL:
-            self.fill()
+            _fill(self.checkpoints / FILLER)
             self._signal(signal.SIGCONT)
         elif kind is Kind.BIT_FLIPPED:
             self._stop()
@@ -214,3 +205,11 @@ class Disturbance:
         write_state(self.checkpoints, state)
         self._signal(signal.SIGKILL)
         return ""
+
+
+def _fill(path: Path) -> None:
+    with path.open("wb", buffering=0) as file:
+        for size in (1 << 20, 4096):
+            with suppress(OSError):
+                while True:
+                    file.write(bytes(size))

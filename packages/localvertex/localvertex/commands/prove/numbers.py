@@ -16,8 +16,8 @@ from localvertex_base.userinput.errors import UserError
 
 Key = tuple[float, ...]
 
-_START = re.compile(r"--- start \d+ ---")
-"""Between the processes of a replica."""
+_START = re.compile(r"--- start \d+ ---$")
+"""Between the processes of a replica; what stands before it in its line is half of one, which a kill has cut."""
 _MAX_LINE = 4000
 _COUNTERS = re.compile(
     r"(?:.*[/._])?(?:batch|checkpoint|ckpt|epoch|i|it|iters?|iterations?|n|num_steps|round|saved|steps?|t|updates?)",
@@ -80,7 +80,9 @@ def read_log(source: str, lines: Iterable[str], patterns: Sequence[re.Pattern[st
     """Yield the values of a log, only those of the patterns if there are any."""
     process = 0
     for line in lines:
-        process += bool(_START.match(line))
+        if _START.search(line):
+            process += 1
+            continue
         # Of a progress bar, each state is a line.
         for part in line[:_MAX_LINE].split("\r"):
             if patterns:

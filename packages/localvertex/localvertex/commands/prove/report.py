@@ -3,12 +3,11 @@
 import math
 import textwrap
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
-from localvertex.commands.prove.comparison import Verdict, counts, is_of_training, keyed, label
+from localvertex.commands.prove.comparison import GOOD, Verdict
 from localvertex.commands.prove.prove import Proof, Result
 from localvertex.show.report import document
 
@@ -29,7 +28,6 @@ def _facts(result: Result) -> Iterator[str]:
     comparison = result.comparison
     counted = {
         "steps again": comparison.steps_lost,
-        "steps never logged": comparison.steps_missing,
         "examples repeated": comparison.examples_repeated,
         "examples never seen": comparison.examples_never_seen,
         "s lost": result.seconds_lost,
@@ -38,7 +36,7 @@ def _facts(result: Result) -> Iterator[str]:
     yield from filter(None, [", ".join(f"{number} {text}" for text, number in counted.items() if number)])
     yield from [f"cause: {' or '.join(result.causes)}"] if result.causes else []
     yield from [result.reason] if result.reason else []
-    if result.verdict in (Verdict.DIFFERENT, Verdict.DID_NOT_FINISH):
+    if result.verdict not in GOOD:
         yield from [f"damaged: {result.damaged}"] if result.damaged else []
         yield from map(str, comparison.differences[:_MAX_DIFFERENCES])
     yield from [f"not compared: {each}" for each in comparison.not_compared[:_MAX_DIFFERENCES]]
@@ -46,12 +44,11 @@ def _facts(result: Result) -> Iterator[str]:
 
 def summary(proof: Proof) -> str:
     """Return the last lines of a proof."""
-    noise = "are equal" if proof.is_deterministic else "differ, which is the noise"
+    noise = "differ, which is the noise" if proof.is_noisy else "are equal"
     verdicts = [each.verdict for each in proof.results]
-    good = verdicts.count(Verdict.EQUAL) + verdicts.count(Verdict.WITHIN_NOISE)
-    unjudged = verdicts.count(Verdict.CANNOT_BE_JUDGED)
+    good, unjudged = sum(each in GOOD for each in verdicts), verdicts.count(Verdict.CANNOT_BE_JUDGED)
     return (
-        f"{len(proof.references)} undisturbed runs {noise}\n"
+        f"{proof.num_undisturbed} undisturbed runs {noise}\n"
         f"{proof.name}: {good} of {len(verdicts)} faults equal; {unjudged} cannot be judged"
     )
 
@@ -60,13 +57,13 @@ def as_json(proof: Proof) -> dict[str, Any]:
     """Return plain values."""
     faults = []
     for each in proof.results:
-        fields = {name: value for name, value in vars(each).items() if name not in ("observation", "comparison")}
-        faults.append(fields | asdict(each.comparison) | {"differences": list(map(str, each.comparison.differences))})
+        fields = {**vars(each), **vars(each.comparison), "differences": list(map(str, each.comparison.differences))}
+        faults.append({name: value for name, value in fields.items() if name not in ("comparison", "curves")})
     return {
         "name": proof.name,
         "seed": proof.seed,
-        "num_undisturbed": len(proof.references),
-        "is_deterministic": proof.is_deterministic,
+        "num_undisturbed": proof.num_undisturbed,
+        "is_noisy": proof.is_noisy,
         "exit_code": proof.exit_code,
         "faults": faults,
     }
@@ -81,20 +78,18 @@ def page(proofs: Sequence[Proof]) -> bytes:
 
 def _curves(proof: Proof) -> Iterator[dict[str, Any]]:
     """Yield the steps of each curve, and its values in the undisturbed run and under each fault."""
-    first = proof.references[0]
-    names = [
-        each for each in first if is_of_training(each) and len(first[each]) > 2 and np.size(first[each][0].value) == 1
-    ]
-    for name in sorted(names, key=lambda each: "loss" not in label(each).lower())[:_MAX_CURVES]:
-        number, has_counters = len(first[name]), counts(first[name])
-        runs = [
-            dict(keyed(each.get(name, []), has_counters, number))
-            for each in (first, *(x.observation for x in proof.results))
-        ]
-        keys = [*runs[0]][:: math.ceil(number / _MAX_POINTS)]
-        values = [[_number(each[key].value) if key in each else None for key in keys] for each in runs]
-        steps = ["/".join(f"{each:g}" for each in key) for key in keys]
-        yield {"title": label(name), "steps": steps, "undisturbed": values[0], "runs": values[1:]}
+    runs = [{curve.name: curve for curve in each.comparison.curves} for each in proof.results]
+    every = {name: curve for run in runs for name, curve in run.items() if curve.is_of_training}
+    curves = [each for each in every.values() if len(each.expected) > 2 and np.size(each.first) == 1]
+    for curve in sorted(curves, key=lambda each: "loss" not in each.title.lower())[:_MAX_CURVES]:
+        keys = [*curve.expected][:: math.ceil(len(curve.expected) / _MAX_POINTS)]
+        found = [dict(run[curve.name].found) if curve.name in run else {} for run in runs]
+        yield {
+            "title": curve.title,
+            "steps": ["/".join(f"{each:g}" for each in key) for key in keys],
+            "undisturbed": [_number(curve.expected[key][0]) for key in keys],
+            "runs": [[_number(each[key].value) if key in each else None for key in keys] for each in found],
+        }
 
 
 def _number(value: Any) -> float | None:

@@ -3,8 +3,9 @@
 import argparse
 import json
 import os
+import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,35 +21,14 @@ from localvertex_base.userinput import parameters, reading
 from localvertex_base.userinput.errors import UserError
 
 
-@dataclass(frozen=True, kw_only=True)
-class Subject:
-    """A job whose training is proved."""
+def of_command(words: Sequence[str]) -> CustomJob:
+    """Build the job of a command. It runs in a new folder, so arguments that are existing paths become absolute.
 
-    name: str
-    job: CustomJob
-
-    def for_run(self, base: Path, variables: dict[str, str]) -> CustomJob:
-        """Return the job with its outputs in a folder, also where its words name theirs, and with more variables."""
-        own = self.job.base_output_directory.rstrip("/")
-
-        def replaced(text: str) -> str:
-            text = text.replace("{checkpoints}", f"{base}/checkpoints")
-            return text.replace(own, str(base)) if own else text
-
-        pools = [
-            replace(
-                pool,
-                entry_point=tuple(map(replaced, pool.entry_point)),
-                arguments=tuple(map(replaced, pool.arguments)),
-                env={name: replaced(value) for name, value in pool.env.items()} | variables,
-            )
-            for pool in self.job.pools
-        ]
-        return replace(self.job, pools=tuple(pools), base_output_directory=str(base))
-
-
-def of_command(words: Sequence[str]) -> Subject:
-    """Build the job of a command. It runs in a new folder, so arguments that are existing paths become absolute."""
+    Raises:
+        UserError: There is no such program.
+    """
+    if not shutil.which(words[0]):
+        raise UserError(f"{words[0]!r}: expected a program, or a .json or .yaml file of a pipeline or CustomJob")
     program = os.path.abspath(words[0]) if os.sep in words[0] else words[0]
     arguments = [os.path.abspath(each) if os.path.exists(each) else each for each in words[1:]]
     paths = os.pathsep.join(filter(None, [os.getcwd(), os.environ.get("PYTHONPATH")]))
@@ -62,10 +42,10 @@ def of_command(words: Sequence[str]) -> Subject:
         has_local_command=True,
     )
     name = next((Path(each).stem for each in words if each.endswith(".py")), Path(program).name)
-    return Subject(name=name, job=CustomJob(display_name=name, pools=(pool,), scheduling=Scheduling()))
+    return CustomJob(display_name=name, pools=(pool,), scheduling=Scheduling())
 
 
-def of_file(path: Path, options: argparse.Namespace, run_options: Options) -> list[Subject]:
+def of_file(path: Path, options: argparse.Namespace, run_options: Options) -> list[CustomJob]:
     """Read a file, JSON or YAML; a pipeline runs once in the work folder, so that its jobs have their inputs.
 
     Raises:
@@ -86,15 +66,14 @@ def of_file(path: Path, options: argparse.Namespace, run_options: Options) -> li
     files = {
         each["path"]: run_options.work_dir / record["run_id"] / each["path"] / JOB_FILE for each in record["tasks"]
     }
-    jobs = {name: file for name, file in files.items() if file.is_file()}
-    chosen = [name for name in jobs if not options.step or options.step in (name, name.rpartition("/")[2])]
+    jobs = {name: json.loads(file.read_bytes()) for name, file in files.items() if file.is_file()}
+    chosen = [name for name in jobs if not options.step or options.step in (name, Path(name).name)]
     if not chosen:
         raise UserError(f"{path}: --step {options.step!r}: its custom jobs are {', '.join(jobs) or 'none'}")
-    read = {name: json.loads(jobs[name].read_bytes()) for name in chosen}
-    return [_of_message(name.rpartition("/")[2], message, run_options) for name, message in read.items()]
+    return [_of_message(Path(name).name, jobs[name], run_options) for name in chosen]
 
 
-def _of_message(name: str, message: dict[str, Any], options: Options) -> Subject:
+def _of_message(name: str, message: dict[str, Any], options: Options) -> CustomJob:
     try:
         job = read_job(
             message,
@@ -105,4 +84,4 @@ def _of_message(name: str, message: dict[str, Any], options: Options) -> Subject
         )
     except TaskFailed as error:
         raise UserError(f"{name}: {error}") from None
-    return Subject(name=name, job=job)
+    return replace(job, display_name=name)

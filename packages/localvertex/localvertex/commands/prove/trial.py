@@ -5,17 +5,16 @@ import shutil
 import signal
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from uuid import uuid4
 
-from localvertex.commands.prove.disturbance import Disturbance
+from localvertex.commands.prove.disturbance import FILLER, Disturbance
 from localvertex.commands.prove.faults import Kind, Planned
-from localvertex.commands.prove.subject import Subject
 from localvertex.errors import TaskFailed
-from localvertex.jobs import CustomJob, JobState, Outcome, Workspace, images, run_job
+from localvertex.jobs import CustomJob, JobState, Outcome, Pool, Workspace, images, run_job
 from localvertex.jobs.faults.injector import Disturb
 from localvertex.jobs.job import PRIMARY
 from localvertex.processes import logs
@@ -28,7 +27,6 @@ _GRACE_SECONDS = 10.0
 _MARKER = "LOCALVERTEX_PROVE"
 """Variable by which processes that are left are found."""
 _DISK = 'mount -t tmpfs -o size=64m none "$0" && mkdir "$0/checkpoints" && echo ready && exec cat'
-_FILLER = ".full"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,12 +60,12 @@ class Trial:
 
 
 def run(
-    subject: Subject, root: Path, options: Options, planned: Planned | None = None, pace: Disturbance | None = None
+    job: CustomJob, root: Path, options: Options, planned: Planned | None = None, pace: Disturbance | None = None
 ) -> Trial:
     """Run a job to its end.
 
     Args:
-        subject: The job.
+        job: The job.
         root: A new folder for all its files.
         options: How containers run, and where buckets are.
         planned: The fault; None: undisturbed.
@@ -79,52 +77,64 @@ def run(
     base, folder, kind = root / "output", root / "folder", planned and planned.kind
     (base / "checkpoints").mkdir(parents=True)
     folder.mkdir()
-    variables = {_MARKER: uuid4().hex, "PYTHONPYCACHEPREFIX": str(root.parent / "pycache")}
-    job = subject.for_run(base, variables)
+    marker = uuid4().hex
+    job = _in_folder(job, base, {_MARKER: marker, "PYTHONPYCACHEPREFIX": str(root.parent / "pycache")})
     if pace is not None:
         # What takes ten times as long hangs.
         seconds = min(job.scheduling.timeout_seconds, 10 * pace.seconds + 120)
         job = replace(job, scheduling=replace(job.scheduling, timeout_seconds=seconds))
     if kind in (Kind.ONE_REPLICA, Kind.OTHER_WORKERS) and not any(pool.number == 1 for pool in job.pools):
         raise TaskFailed("the job has no pool of workers")
-    following = [job] if kind is Kind.DISK_FULL else [_with_other_workers(job)] if kind is Kind.OTHER_WORKERS else []
-    log, cancel = folder / f"{PRIMARY}.log", threading.Event()
+    following = _with_pools(job, _with_other_workers) if kind is Kind.OTHER_WORKERS else None
+    cancel, outside = threading.Event(), base
     with ExitStack() as stack:
-        outside = base
         if kind is Kind.DISK_FULL:
             if any(images.is_container_command(pool, options.container_choice) for pool in job.pools):
                 raise TaskFailed("a container does not see a small disk of this machine")
             pid = stack.enter_context(_small_disk(base))
             outside = Path(f"/proc/{pid}/root{base}")
-            job, following = _on_disk(job, pid, folder), [_on_disk(job, pid, folder)]
+            job = following = _on_disk(job, pid, folder)
         disturbance = Disturbance(
             planned=planned,
             pace=pace,
             checkpoints=outside / "checkpoints",
-            log=log,
+            log=folder / f"{PRIMARY}.log",
             cancel=cancel,
-            fill=lambda: _fill(outside / _FILLER),
         )
         try:
             outcomes = [_run(job, folder, options, cancel, disturbance)]
-            (outside / _FILLER).unlink(missing_ok=True)
-            if outcomes[0].state is not JobState.SUCCEEDED and not disturbance.problem:
-                for each in following:
-                    for path in folder.glob("workerpool*.log"):
-                        logs.add(path, "--- start 2 ---")
-                    outcomes.append(_run(each, folder, options, threading.Event(), lambda replicas, seconds: []))
+            (outside / "checkpoints" / FILLER).unlink(missing_ok=True)
+            if following and outcomes[0].state is not JobState.SUCCEEDED and not disturbance.problem:
+                for path in folder.glob("workerpool*.log"):
+                    logs.add(path, "--- start 2 ---")
+                outcomes.append(_run(following, folder, options, threading.Event(), lambda replicas, seconds: []))
         finally:
             disturbance.close()
-            num_left = _kill_left(variables[_MARKER])
+            num_left = _kill_left(marker)
         if outside != base:
             shutil.copytree(outside, base, dirs_exist_ok=True, symlinks=True)
-    return Trial(
-        base=base,
-        logs=sorted(folder.glob("workerpool*.log")),
-        outcomes=outcomes,
-        disturbance=disturbance,
-        num_left=num_left,
-    )
+    found = sorted(folder.glob("workerpool*.log"))
+    return Trial(base=base, logs=found, outcomes=outcomes, disturbance=disturbance, num_left=num_left)
+
+
+def _with_pools(job: CustomJob, change: Callable[[Pool], Pool]) -> CustomJob:
+    return replace(job, pools=tuple(map(change, job.pools)))
+
+
+def _in_folder(job: CustomJob, base: Path, variables: dict[str, str]) -> CustomJob:
+    """Return the job with its outputs in a folder, also where its words name theirs, and with more variables."""
+    own = job.base_output_directory.rstrip("/")
+
+    def changed(pool: Pool) -> Pool:
+        words = [tuple(map(replaced, each)) for each in (pool.entry_point, pool.arguments)]
+        env = {name: replaced(value) for name, value in pool.env.items()}
+        return replace(pool, entry_point=words[0], arguments=words[1], env=env | variables)
+
+    def replaced(text: str) -> str:
+        text = text.replace("{checkpoints}", f"{base}/checkpoints")
+        return text.replace(own, str(base)) if own else text
+
+    return replace(_with_pools(job, changed), base_output_directory=str(base))
 
 
 def _run(job: CustomJob, folder: Path, options: Options, cancel: threading.Event, disturb: Disturb) -> Outcome:
@@ -143,10 +153,9 @@ def _run(job: CustomJob, folder: Path, options: Options, cancel: threading.Event
         processes.stop(at_once=True)
 
 
-def _with_other_workers(job: CustomJob) -> CustomJob:
-    """Return the job with one worker less, or with a second one."""
-    pools = [replace(pool, num_replicas=pool.num_replicas - 1 or 2) if pool.number == 1 else pool for pool in job.pools]
-    return replace(job, pools=tuple(pools))
+def _with_other_workers(pool: Pool) -> Pool:
+    """Return the pool of workers with one less, or with a second one."""
+    return replace(pool, num_replicas=pool.num_replicas - 1 or 2) if pool.number == 1 else pool
 
 
 def _kill_left(marker: str) -> int:
@@ -183,13 +192,4 @@ def _on_disk(job: CustomJob, pid: int, folder: Path) -> CustomJob:
     """Return the job with commands that see the disk, from whose root nsenter begins."""
     enter = ("nsenter", f"--target={pid}", "--user", "--mount", "--preserve-credentials", "--")
     words = (*enter, "sh", "-c", 'cd "$0" && exec "$@"', str(folder))
-    pools = [replace(pool, entry_point=(*words, *pool.entry_point), has_local_command=True) for pool in job.pools]
-    return replace(job, pools=tuple(pools))
-
-
-def _fill(path: Path) -> None:
-    with path.open("wb", buffering=0) as file:
-        for size in (1 << 20, 4096):
-            with suppress(OSError):
-                while True:
-                    file.write(bytes(size))
+    return _with_pools(job, lambda pool: replace(pool, entry_point=(*words, *pool.entry_point), has_local_command=True))
