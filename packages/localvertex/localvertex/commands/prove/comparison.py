@@ -79,6 +79,12 @@ class Curve:
         return f"{self.name.partition('|')[0]} {self.own_name}".strip() if self.is_of_file else self.own_name
 
     @property
+    def gap(self) -> float:
+        """Steps from one key to the next."""
+        keys = [*self.expected]
+        return max(1.0, keys[-1][-1] - keys[-2][-1]) if len(keys) > 1 else 1.0
+
+    @property
     def first(self) -> Any:
         """The first expected value."""
         return next(iter(self.expected.values()))[0]
@@ -124,65 +130,69 @@ class Comparison:
 
     def add(self, curve: Curve, rounding: float) -> None:
         """Compare a curve, unless it measures something else than the training."""
-        keys = [*curve.expected]
-        own = [max(distance(each, values[0]) for each in values) for values in curve.expected.values()]
-        if not keys:
-            return
-        size = np.size(curve.first)
-        # One number without a step may count anything, such as the starts.
-        is_vague = any(own) or (
-            keys == [()] and not isinstance(curve.first, str) and not (curve.is_of_file and np.ndim(curve.first))
-        )
         self.curves.append(curve)
-        if is_vague and not curve.is_of_training and size == 1:
+        own = {key: max(distance(each, values[0]) for each in values) for key, values in curve.expected.items()}
+        is_number = np.size(curve.first) == 1 and not isinstance(curve.first, str)
+        # One number without a step may count anything, such as the starts.
+        is_vague = any(own.values()) or (
+            is_number and [*own] == [()] and not (curve.is_of_file and np.ndim(curve.first))
+        )
+        if is_vague and np.size(curve.first) == 1 and not curve.is_of_training:
             return
         # Texts, and whole numbers such as a random state that no seed decides, have no noise.
-        self.is_noisy |= any(0 < each < math.inf for each in own)
-        index, seen, num_again = {key: at for at, key in enumerate(keys)}, dict[Key, Point](), 0
+        self.is_noisy |= any(0 < each < math.inf for each in own.values())
+        self._count(curve)
+        different = self._first_difference(curve, own, rounding) or self._other_end(curve)
+        self.differences += [different] if different else []
+
+    def _count(self, curve: Curve) -> None:
+        seen: dict[Key, Point] = {}
+        num_again = 0
         for key, point in curve.found:
             num_again += key in seen and seen[key].process < point.process
             seen[key] = point
-        gap = max(1.0, keys[-1][-1] - keys[-2][-1]) if len(keys) > 1 and keys[-1] else 1.0
-        self.steps_lost = max(self.steps_lost, round(num_again * gap))
-        first = None
-        for key, point in curve.found:
-            if key not in index or not (curve.is_of_file or np.shape(curve.expected[key][0]) == np.shape(point.value)):
-                continue
-            noise = max(own[max(0, index[key] - _NEIGHBOURS) : index[key] + _NEIGHBOURS + 1])
-            nearest = min(distance(each, point.value) for each in curve.expected[key])
-            if noise == math.inf:
-                continue
-            if nearest and isinstance(point.value, str) and point.value.startswith(UNREAD):
-                self.not_compared.append(curve.title)
-                continue
-            self.num_compared += point.process > 0 or curve.found[-1][1].process == 0
-            if 0 < nearest < math.inf and nearest <= rounding * _size(curve.expected[key][0]) + _FACTOR * noise:
-                self.is_exact = False
-            elif nearest and first is None:
-                first = Difference(
-                    curve=curve, key=point.key, expected=_shown(curve.expected[key][0]), found=_shown(point.value)
-                )
-        if not seen and "/model/" in curve.name:
-            first = Difference(curve=curve, expected="a value", found="none", is_of_end=True)
-        if seen and size > 1 and EXAMPLES.search(curve.own_name):
+        self.steps_lost = max(self.steps_lost, round(num_again * curve.gap))
+        if seen and np.size(curve.first) > 1 and EXAMPLES.search(curve.own_name):
             before = Counter(x for values in curve.expected.values() for x in np.ravel(values[0]).tolist())
             after = Counter(x for point in seen.values() for x in np.ravel(point.value).tolist())
             self.examples_repeated, self.examples_never_seen = (after - before).total(), len(before.keys() - after)
+
+    def _first_difference(self, curve: Curve, own: dict[Key, float], rounding: float) -> Difference | None:
+        first, distances, index = None, [*own.values()], {key: at for at, key in enumerate(own)}
+        for key, point in curve.found:
+            # A list in a log may be cut; an array in a file is whole.
+            if key not in own or not (curve.is_of_file or np.shape(curve.expected[key][0]) == np.shape(point.value)):
+                continue
+            values, at = curve.expected[key], index[key]
+            noise = max(distances[max(0, at - _NEIGHBOURS) : at + _NEIGHBOURS + 1])
+            nearest = min(distance(each, point.value) for each in values)
+            if nearest and str(point.value).startswith(UNREAD):
+                self.not_compared.append(curve.title)
+                continue
+            if noise == math.inf:
+                continue
+            self.num_compared += point.process > 0 or curve.found[-1][1].process == 0
+            if 0 < nearest < math.inf and nearest <= rounding * _size(values[0]) + _FACTOR * noise:
+                self.is_exact = False
+            elif nearest and first is None:
+                first = Difference(curve=curve, key=point.key, expected=_shown(values[0]), found=_shown(point.value))
+        return first
+
+    def _other_end(self, curve: Curve) -> Difference | None:
+        """Return whether a curve ends elsewhere, or a model is missing."""
+        keys, found = [*curve.expected], [key for key, _ in curve.found]
+        if not found:
+            is_missing = "/model/" in curve.name
+            return Difference(curve=curve, expected="a value", found="none", is_of_end=True) if is_missing else None
         # The job ends with the primary replica, wherever the others are; an event has as many steps as its time allows.
         is_whole = curve.name.startswith(f"{PRIMARY}|") or not curve.name.startswith("workerpool")
-        if (
-            first is None
-            and seen
-            and len(keys) > 2
-            and curve.is_of_training
-            and is_whole
-            and "|event " not in curve.name
-        ):
-            # A program may log every tenth step from where it resumed, and a kill may take the last line.
-            end = (*keys[-1][:-1], keys[-1][-1] + gap)
-            if max(seen) >= end or sum(key > max(seen) for key in keys) > 1:
-                first = Difference(curve=curve, expected=_shown(max(keys)), found=_shown(max(seen)), is_of_end=True)
-        self.differences += [first] if first else []
+        if len(keys) < 3 or not (is_whole and curve.is_of_training) or "|event " in curve.name:
+            return None
+        # A program may log every tenth step from where it resumed, and a kill may take the last line.
+        end = (*keys[-1][:-1], keys[-1][-1] + curve.gap)
+        if max(found) < end and sum(key > max(found) for key in keys) < 2:
+            return None
+        return Difference(curve=curve, expected=_shown(max(keys)), found=_shown(max(found)), is_of_end=True)
 
     @property
     def verdict(self) -> Verdict:
@@ -204,7 +214,8 @@ def compare(references: Sequence[Observation], found: Observation, *, rounding: 
             keys = [key for key in runs[0] if all(key in each for each in runs)]
             expected = {key: [each[key].value for each in runs] for key in keys}
             own = _keyed(found.get(name, []), has_counters, len(points))
-            result.add(Curve(name=name, expected=expected, found=own), rounding)
+            if keys:
+                result.add(Curve(name=name, expected=expected, found=own), rounding)
     return result
 
 

@@ -1,7 +1,7 @@
 """The faults that a training has to survive, and when each happens: a plan that its seed decides."""
 
 import random
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 
 from localvertex.jobs import CustomJob
@@ -46,10 +46,6 @@ class Planned:
     """The replica, or `all`."""
     draw: int
     """Chooses what is left open, such as the bit."""
-
-    def earlier(self) -> "Planned":
-        """Return it for another try, after the training has ended before it."""
-        return replace(self, fraction=self.fraction * 0.75)
 
 
 def plan(seed: int, job: CustomJob) -> list[Planned]:

@@ -66,14 +66,14 @@ def pattern(text: str) -> re.Pattern[str]:
     Raises:
         UserError: It has no names, the same name twice, or names without a text between them.
     """
-    words, names = re.split(r"\{\w{1,60}\}", text), re.findall(r"\{(\w{1,60})\}", text)
+    parts = re.split(r"\{([A-Za-z_]\w{0,59})\}", text)
+    words, names = parts[::2], parts[1::2]
     if not names or len({*names}) < len(names) or "" in words[1:-1] or re.search(r"[{}]", "".join(words)):
         example = "'loss is {loss} after {step} steps'"
         raise UserError(f"--number {text!r}: expected a part of a line with names for its numbers, such as {example}")
-    parts = [r"\s{1,8}".join(map(re.escape, re.split(r"\s+", each))) for each in words]
-    return re.compile(
-        "".join(f"{part}(?P<{name}>{_NUMBER})" for part, name in zip(parts, names, strict=False)) + parts[-1]
-    )
+    parts[::2] = [r"\s{1,8}".join(map(re.escape, re.split(r"\s+", each))) for each in words]
+    parts[1::2] = [f"(?P<{name}>{_NUMBER})" for name in names]
+    return re.compile("".join(parts))
 
 
 def read_log(source: str, lines: Iterable[str], patterns: Sequence[re.Pattern[str]]) -> Iterator[Point]:

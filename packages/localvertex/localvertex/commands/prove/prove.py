@@ -42,7 +42,6 @@ class Result:
     comparison: Comparison = field(default_factory=Comparison)
     exit_codes: list[int] = field(default_factory=list)
     seconds_lost: float = 0.0
-    processes_left: int = 0
     damaged: str = ""
     """The file that the fault has hit."""
 
@@ -156,7 +155,7 @@ def _judge(
             return Result(fault=kind, verdict=Verdict.CANNOT_BE_JUDGED, reason=str(error))
         if not trial.disturbance.problem:
             break
-        planned = planned.earlier()
+        planned = replace(planned, fraction=planned.fraction * 0.75)
     else:
         return Result(fault=kind, verdict=Verdict.CANNOT_BE_JUDGED, reason=trial.disturbance.problem)
     rounding = {"rounding": _LOOSE} if kind is Kind.OTHER_WORKERS else {}
@@ -173,7 +172,6 @@ def _judge(
         comparison=comparison,
         exit_codes=trial.exit_codes,
         seconds_lost=round(max(0.0, trial.disturbance.seconds - pace.seconds), 1),
-        processes_left=trial.num_left,
         damaged=trial.disturbance.damaged,
     )
 

@@ -1,15 +1,12 @@
 """One run of a job in a folder of its own, undisturbed or with one fault, by the restart rules of Vertex AI."""
 
-import os
 import shutil
-import signal
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from uuid import uuid4
 
 from localvertex.commands.prove.disturbance import FILLER, Disturbance
 from localvertex.commands.prove.faults import Kind, Planned
@@ -24,8 +21,6 @@ from localvertex.store import record
 from localvertex_base import linux
 
 _GRACE_SECONDS = 10.0
-_MARKER = "LOCALVERTEX_PROVE"
-"""Variable by which processes that are left are found."""
 _DISK = 'mount -t tmpfs -o size=64m none "$0" && mkdir "$0/checkpoints" && echo ready && exec cat'
 
 
@@ -39,8 +34,6 @@ class Trial:
     outcomes: list[Outcome]
     """Of the job, and of the next one for faults that take two."""
     disturbance: Disturbance
-    num_left: int
-    """Processes that had to be killed after the end."""
 
     @property
     def has_finished(self) -> bool:
@@ -77,8 +70,7 @@ def run(
     base, folder, kind = root / "output", root / "folder", planned and planned.kind
     (base / "checkpoints").mkdir(parents=True)
     folder.mkdir()
-    marker = uuid4().hex
-    job = _in_folder(job, base, {_MARKER: marker, "PYTHONPYCACHEPREFIX": str(root.parent / "pycache")})
+    job = _in_folder(job, base, {"PYTHONPYCACHEPREFIX": str(root.parent / "pycache")})
     if pace is not None:
         # What takes ten times as long hangs.
         seconds = min(job.scheduling.timeout_seconds, 10 * pace.seconds + 120)
@@ -110,11 +102,10 @@ def run(
                 outcomes.append(_run(following, folder, options, threading.Event(), lambda replicas, seconds: []))
         finally:
             disturbance.close()
-            num_left = _kill_left(marker)
         if outside != base:
             shutil.copytree(outside, base, dirs_exist_ok=True, symlinks=True)
     found = sorted(folder.glob("workerpool*.log"))
-    return Trial(base=base, logs=found, outcomes=outcomes, disturbance=disturbance, num_left=num_left)
+    return Trial(base=base, logs=found, outcomes=outcomes, disturbance=disturbance)
 
 
 def _with_pools(job: CustomJob, change: Callable[[Pool], Pool]) -> CustomJob:
@@ -156,17 +147,6 @@ def _run(job: CustomJob, folder: Path, options: Options, cancel: threading.Event
 def _with_other_workers(pool: Pool) -> Pool:
     """Return the pool of workers with one less, or with a second one."""
     return replace(pool, num_replicas=pool.num_replicas - 1 or 2) if pool.number == 1 else pool
-
-
-def _kill_left(marker: str) -> int:
-    """Kill the processes that a job has left, by the variable that they have inherited; return how many."""
-    num_killed, text = 0, f"{_MARKER}={marker}".encode()
-    for path in Path("/proc").glob("[0-9]*/environ") if linux.is_used() else ():
-        with suppress(OSError):
-            if text in path.read_bytes().split(b"\0"):
-                os.kill(int(path.parent.name), signal.SIGKILL)
-                num_killed += 1
-    return num_killed
 
 
 @contextmanager

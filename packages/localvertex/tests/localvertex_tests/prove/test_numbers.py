@@ -61,7 +61,7 @@ def test_a_pattern_of_the_user() -> None:
     assert [(each.name, each.key, each.value.tolist()) for each in found] == [("replica||loss", (40,), [3.5])]
 
 
-@pytest.mark.parametrize("text", ["loss", "", "{loss}{step}", "{a} and {a}", "{} x", "{loss", "(a+)+$"])
+@pytest.mark.parametrize("text", ["loss", "", "{loss}{step}", "{a} and {a}", "{1} x", "{} x", "{loss", "(a+)+$"])
 def test_what_is_no_pattern_is_refused(text: str) -> None:
     with pytest.raises(UserError, match="expected a part of a line with names"):
         pattern(text)
