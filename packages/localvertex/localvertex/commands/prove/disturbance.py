@@ -18,6 +18,8 @@ from localvertex.jobs import Fault
 from localvertex.jobs.faults.faults import ALL, Action
 from localvertex.jobs.replica_process import ReplicaProcess
 
+ENDED = "the training ended before the fault"
+
 FILLER = ".full"
 """The file that fills a disk."""
 
@@ -62,7 +64,7 @@ class Disturbance:
     checkpoints: Path
     log: Path
     cancel: threading.Event
-    problem: str = "the training ended before the fault"
+    problem: str = ENDED
     damaged: str = ""
     is_in_place: bool = False
     num_lines: int = 0
@@ -159,8 +161,9 @@ class Disturbance:
     def _strike(self, planned: Planned) -> str:
         """Do it; return why it cannot be done, empty if it is."""
         kind = planned.kind
-        if self.pace and _MIN_LINES <= self.pace.num_lines <= self.num_lines:
-            return "the training ended before the fault"
+        is_done = self.pace and _MIN_LINES <= self.pace.num_lines <= self.num_lines
+        if is_done or not any(each.is_running for each in self._replicas):
+            return ENDED
         if kind in (Kind.FIRST_WRITE, Kind.TORN):
             return self._tear()
         if kind in _LOOP_FAULTS:

@@ -25,6 +25,9 @@ class Kind(StrEnum):
     OTHER_WORKERS = "other-workers"
 
 
+KILLS = {*Kind} - {Kind.SIGTERM, Kind.NOTICE, Kind.FROZEN, Kind.DISK_FULL}
+"""Faults after which a replica has not ended by itself."""
+
 _MIDDLE = (0.4, 0.65)
 _FRACTIONS = {
     Kind.EARLY: (0.08, 0.25),

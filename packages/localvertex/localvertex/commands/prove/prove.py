@@ -153,11 +153,11 @@ def _judge(
             trial = run(job, root, options, planned, pace)
         except TaskFailed as error:
             return Result(fault=kind, verdict=Verdict.CANNOT_BE_JUDGED, reason=str(error))
-        if not trial.disturbance.problem:
+        if not trial.problem:
             break
         planned = replace(planned, fraction=planned.fraction * 0.75)
     else:
-        return Result(fault=kind, verdict=Verdict.CANNOT_BE_JUDGED, reason=trial.disturbance.problem)
+        return Result(fault=kind, verdict=Verdict.CANNOT_BE_JUDGED, reason=trial.problem)
     rounding = {"rounding": _LOOSE} if kind is Kind.OTHER_WORKERS else {}
     comparison = compare(references, observe(trial.base, trial.logs, patterns), **rounding)
     verdict, reason = _verdict(kind, trial, comparison)

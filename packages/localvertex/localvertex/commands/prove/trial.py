@@ -8,10 +8,11 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from localvertex.commands.prove.disturbance import FILLER, Disturbance
-from localvertex.commands.prove.faults import Kind, Planned
+from localvertex.commands.prove.disturbance import ENDED, FILLER, Disturbance
+from localvertex.commands.prove.faults import KILLS, Kind, Planned
 from localvertex.errors import TaskFailed
 from localvertex.jobs import CustomJob, JobState, Outcome, Pool, Workspace, images, run_job
+from localvertex.jobs.faults.faults import ALL
 from localvertex.jobs.faults.injector import Disturb
 from localvertex.jobs.job import PRIMARY
 from localvertex.processes import logs
@@ -45,6 +46,16 @@ class Trial:
         """The exit codes of the primary replica's processes, in their order."""
         spans = [span for each in self.outcomes for span in each.status.replicas[0].spans]
         return [span.exit_code for span in spans if span.exit_code is not None]
+
+    @property
+    def problem(self) -> str:
+        """Why the fault did not happen; empty if it has."""
+        planned = self.disturbance.planned
+        if planned and planned.kind in KILLS:
+            replicas = [each for each in self.outcomes[0].status.replicas if planned.target in (ALL, each.name)]
+            if not any(span.exit_code for each in replicas for span in each.spans):
+                return ENDED
+        return self.disturbance.problem
 
     @property
     def is_refused(self) -> bool:
