@@ -45,7 +45,7 @@ def causes(kind: Kind, verdict: Verdict, trial: Trial, comparison: Comparison) -
     # A list of examples, or a digest of one.
     if any(EXAMPLES.search(each.curve.own_name) and each.found.startswith(("[", "'")) for each in different):
         return [Cause.DATA_ORDER]
-    if any(each.is_of_end for each in different):
+    if comparison.steps_missing or any(each.is_of_end for each in different):
         return [Cause.STEPS]
     return _of_curve(comparison)
 

@@ -45,7 +45,7 @@ class Verdict(StrEnum):
     CANNOT_BE_JUDGED = "cannot be judged"
 
 
-GOOD = (Verdict.EQUAL, Verdict.WITHIN_NOISE)
+BAD = (Verdict.DIFFERENT, Verdict.DID_NOT_FINISH)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,10 +79,17 @@ class Curve:
         return f"{self.name.partition('|')[0]} {self.own_name}".strip() if self.is_of_file else self.own_name
 
     @property
+    def is_whole(self) -> bool:
+        """Whether all its steps are in all runs: those of an event are what its time allows."""
+        # The job ends with the primary replica, wherever the others are.
+        is_primary = self.name.startswith(f"{PRIMARY}|") or not self.name.startswith("workerpool")
+        return is_primary and self.is_of_training and "|event " not in self.name and len(self.expected) > 2
+
+    @property
     def gap(self) -> float:
         """Steps from one key to the next."""
-        keys = [*self.expected]
-        return max(1.0, keys[-1][-1] - keys[-2][-1]) if len(keys) > 1 else 1.0
+        *_, before, last = [(), (), *self.expected]
+        return max(1.0, last[-1] - before[-1]) if before and last else 1.0
 
     @property
     def first(self) -> Any:
@@ -122,6 +129,8 @@ class Comparison:
     """Whether undisturbed runs differ."""
     steps_lost: int = 0
     """Logged by a second process again."""
+    steps_missing: int = 0
+    """Logged by no process, beyond a line for each restart."""
     examples_repeated: int | None = None
     """More often than in an undisturbed run; None: no log has examples."""
     examples_never_seen: int | None = None
@@ -152,6 +161,10 @@ class Comparison:
             num_again += key in seen and seen[key].process < point.process
             seen[key] = point
         self.steps_lost = max(self.steps_lost, round(num_again * curve.gap))
+        missing = [key for key in curve.expected if key not in seen and key < max(seen, default=())]
+        # A program may log every tenth step from where it resumed, and a kill may take the last line.
+        if curve.is_whole and seen.keys() <= curve.expected.keys() and len(missing) > 1 + curve.found[-1][1].process:
+            self.steps_missing = max(self.steps_missing, len(missing))
         if seen and np.size(curve.first) > 1 and EXAMPLES.search(curve.own_name):
             before = Counter(x for values in curve.expected.values() for x in np.ravel(values[0]).tolist())
             after = Counter(x for point in seen.values() for x in np.ravel(point.value).tolist())
@@ -184,13 +197,8 @@ class Comparison:
         if not found:
             is_missing = "/model/" in curve.name
             return Difference(curve=curve, expected="a value", found="none", is_of_end=True) if is_missing else None
-        # The job ends with the primary replica, wherever the others are; an event has as many steps as its time allows.
-        is_whole = curve.name.startswith(f"{PRIMARY}|") or not curve.name.startswith("workerpool")
-        if len(keys) < 3 or not (is_whole and curve.is_of_training) or "|event " in curve.name:
-            return None
-        # A program may log every tenth step from where it resumed, and a kill may take the last line.
-        end = (*keys[-1][:-1], keys[-1][-1] + curve.gap)
-        if max(found) < end and sum(key > max(found) for key in keys) < 2:
+        end = (*keys[-1][:-1], keys[-1][-1] + curve.gap) if keys[-1] else ()
+        if not curve.is_whole or (max(found) < end and sum(key > max(found) for key in keys) < 2):
             return None
         return Difference(curve=curve, expected=_shown(max(keys)), found=_shown(max(found)), is_of_end=True)
 

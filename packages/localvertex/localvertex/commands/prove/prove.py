@@ -7,7 +7,7 @@ from pathlib import Path
 from re import Pattern
 
 from localvertex.commands.prove.causes import Cause, causes
-from localvertex.commands.prove.comparison import GOOD, Comparison, Verdict, compare
+from localvertex.commands.prove.comparison import BAD, Comparison, Verdict, compare
 from localvertex.commands.prove.disturbance import Disturbance
 from localvertex.commands.prove.faults import Kind, Planned, plan
 from localvertex.commands.prove.outputs import Observation, observe
@@ -63,7 +63,7 @@ class Proof:
     def exit_code(self) -> int:
         """0; 1 for a fault with another end; 2 if nothing, or a fault that was asked for, can be judged."""
         unjudged = {each.fault for each in self.results if each.verdict is Verdict.CANNOT_BE_JUDGED}
-        if any(each.verdict not in GOOD and each.fault not in unjudged for each in self.results):
+        if any(each.verdict in BAD for each in self.results):
             return 1
         return 2 if unjudged & {*self.asked} or len(unjudged) == len(self.results) else 0
 
@@ -161,7 +161,7 @@ def _judge(
     rounding = {"rounding": _LOOSE} if kind is Kind.OTHER_WORKERS else {}
     comparison = compare(references, observe(trial.base, trial.logs, patterns), **rounding)
     verdict, reason = _verdict(kind, trial, comparison)
-    is_bad = verdict in (Verdict.DIFFERENT, Verdict.DID_NOT_FINISH)
+    is_bad = verdict in BAD
     if not is_bad:
         shutil.rmtree(root, ignore_errors=True)
     return Result(

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from localvertex.commands.prove.comparison import GOOD, Verdict
+from localvertex.commands.prove.comparison import BAD, Verdict
 from localvertex.commands.prove.prove import Proof, Result
 from localvertex.show.report import document
 
@@ -28,6 +28,7 @@ def _facts(result: Result) -> Iterator[str]:
     comparison = result.comparison
     counted = {
         "steps again": comparison.steps_lost,
+        "steps never logged": comparison.steps_missing,
         "examples repeated": comparison.examples_repeated,
         "examples never seen": comparison.examples_never_seen,
         "s lost": result.seconds_lost,
@@ -35,7 +36,7 @@ def _facts(result: Result) -> Iterator[str]:
     yield from filter(None, [", ".join(f"{number} {text}" for text, number in counted.items() if number)])
     yield from [f"cause: {' or '.join(result.causes)}"] if result.causes else []
     yield from [result.reason] if result.reason else []
-    if result.verdict not in GOOD:
+    if result.verdict in BAD:
         yield from [f"damaged: {result.damaged}"] if result.damaged else []
         yield from map(str, comparison.differences[:_MAX_DIFFERENCES])
     yield from [f"not compared: {each}" for each in comparison.not_compared[:_MAX_DIFFERENCES]]
@@ -45,7 +46,8 @@ def summary(proof: Proof) -> str:
     """Return the last lines of a proof."""
     noise = "differ, which is the noise" if proof.is_noisy else "are equal"
     verdicts = [each.verdict for each in proof.results]
-    good, unjudged = sum(each in GOOD for each in verdicts), verdicts.count(Verdict.CANNOT_BE_JUDGED)
+    unjudged = verdicts.count(Verdict.CANNOT_BE_JUDGED)
+    good = len(verdicts) - unjudged - sum(each in BAD for each in verdicts)
     return (
         f"{proof.num_undisturbed} undisturbed runs {noise}\n"
         f"{proof.name}: {good} of {len(verdicts)} faults equal; {unjudged} cannot be judged"

@@ -120,6 +120,15 @@ def test_an_array_of_another_shape_is_different() -> None:
     assert compare([run(w=[1.0, 2.0], v=[1.0])] * 2, run(w=[1.0], v=[1.0])).verdict is Verdict.DIFFERENT
 
 
+def test_a_pattern_may_find_a_value_without_its_step() -> None:
+    name = "replica||loss"
+    keys: list[tuple[float, ...]] = [(), (1,), (2,), (3,)]
+    whole = {name: [Point(name=name, key=key, value=np.array(1.0)) for key in keys]}
+    assert compare([whole, whole], whole).verdict is Verdict.EQUAL
+    last = {name: whole[name][::-1]}
+    assert compare([last, last], last).verdict is Verdict.EQUAL
+
+
 def test_a_line_that_a_kill_has_cut_is_compared_with_nothing() -> None:
     lines = steps(*range(1, 21), every="loss={1:.6f} at step {0}")
     # Half of step 12 looks like another loss of step 1.
@@ -145,12 +154,14 @@ def test_steps_and_examples_are_counted() -> None:
     whole = run(*lines)
     found = run(*lines[:15], START, *lines[10:])
     result = compare([whole, whole], found)
-    assert result.steps_lost == 5
+    assert (result.steps_lost, result.steps_missing) == (5, 0)
     assert (result.examples_repeated, result.examples_never_seen) == (0, 0)
     other = run(*lines[:15], START, *[line.replace("examples 1", "examples 2") for line in lines[10:]])
     result = compare([whole, whole], other)
     assert result.examples_never_seen
     assert result.examples_repeated
+    left_out = compare([whole, whole], run(*lines[:10], START, *lines[16:]))
+    assert left_out.steps_missing == 6
 
 
 def test_only_the_primary_replica_has_to_reach_the_end() -> None:
