@@ -197,10 +197,11 @@ class Comparison:
         if not found:
             is_missing = "/model/" in curve.name
             return Difference(curve=curve, expected="a value", found="none", is_of_end=True) if is_missing else None
-        end = (*keys[-1][:-1], keys[-1][-1] + curve.gap) if keys[-1] else ()
-        if not curve.is_whole or (max(found) < end and sum(key > max(found) for key in keys) < 2):
+        if not curve.is_whole:
             return None
-        return Difference(curve=curve, expected=_shown(max(keys)), found=_shown(max(found)), is_of_end=True)
+        last, end = max(keys), max(found)
+        is_near = end < (*last[:-1], last[-1] + curve.gap) and sum(key > end for key in keys) < 2
+        return None if is_near else Difference(curve=curve, expected=_shown(last), found=_shown(end), is_of_end=True)
 
     @property
     def verdict(self) -> Verdict:
