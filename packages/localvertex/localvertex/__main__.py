@@ -140,7 +140,7 @@ def _add_prove(commands: "argparse._SubParsersAction[cli.Parser]") -> None:
         nargs="+",
         help="compiled pipeline or CustomJob (.json, .yaml), or a command, in which {checkpoints} is a folder",
     )
-    prove.set_defaults(file="the pipeline")
+    prove.set_defaults(file="the pipeline", resume="")
     prove.add_argument("--step", metavar="NAME", default="", help="prove only the job of this step of the pipeline")
     prove.add_argument("--seed", metavar="N", type=int, default=0, help="of the moments of the faults (%(default)s)")
     prove.add_argument(
@@ -160,6 +160,7 @@ def _add_prove(commands: "argparse._SubParsersAction[cli.Parser]") -> None:
     )
     prove.add_argument("--parameter-file", metavar="F", type=Path, help="JSON or YAML file of parameters")
     _add_work_dir(prove)
+    _add_config(prove)
     _add_gcs_root(prove)
     _add_containers(prove.add_argument_group(_CONTAINERS))
 

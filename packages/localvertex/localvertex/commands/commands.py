@@ -187,6 +187,7 @@ def _prove_command(options: argparse.Namespace) -> int:
         work_dir=options.work_dir,
         gcs_root=options.gcs_root,
         command_prefixes=container_images.from_options(options.image),
+        configuration=run.find_configuration(options),
         containers=run.container_options(options),
     )
     return command.execute(options, run_options)

@@ -3,7 +3,6 @@
 import argparse
 import textwrap
 from datetime import UTC, datetime
-from pathlib import Path
 
 from localvertex.commands.prove import numbers, report, subject
 from localvertex.commands.prove.faults import Kind
@@ -24,17 +23,12 @@ def execute(options: argparse.Namespace, run_options: Options) -> int:
     """
     if wrong := [name for name in options.fault if name not in [*Kind]]:
         raise UserError(f"--fault {wrong[0]!r}: expected {', '.join(Kind)}")
-    path = Path(options.words[0])
-    is_file = len(options.words) == 1 and path.suffix in (".json", ".yaml", ".yml")
-    if not is_file and (options.step or options.parameter or options.parameter_file):
-        raise UserError(f"--step and parameters are of a pipeline's file; found the command {options.words[0]!r}")
     if options.json and not options.json.absolute().parent.is_dir():
         raise UserError(f"--json {str(options.json)!r}: its folder does not exist; create it first")
     patterns = [numbers.pattern(text) for text in options.number]
     folder = run_options.work_dir.absolute() / "prove" / datetime.now(UTC).strftime("%Y%m%d-%H%M%S-%f")
-    subjects = subject.of_file(path, options, run_options) if is_file else [subject.of_command(options.words)]
     proofs = []
-    for number, each in enumerate(subjects):
+    for number, each in enumerate(subject.read(options, run_options)):
         place = folder / f"job-{number + 1}"
         place.mkdir(parents=True)
         proof = prove(

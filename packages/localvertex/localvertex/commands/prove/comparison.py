@@ -66,7 +66,7 @@ class Curve:
     @property
     def is_of_file(self) -> bool:
         """Whether it is from an output file."""
-        return "/" in self.name
+        return "/" in self.name.partition("|")[0]
 
     @property
     def own_name(self) -> str:

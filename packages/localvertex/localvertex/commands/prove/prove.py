@@ -121,7 +121,7 @@ def prove(
         run_undisturbed()
     results: list[Result] = []
     for each in planned:
-        result = _judge(job, folder, options, each, pace, references, patterns)
+        result = _result(job, folder, options, each, pace, references, patterns)
         if each.kind is Kind.BIT_FLIPPED and result.causes:
             # What other kills show is no fault of the bit.
             result = replace(result, causes=next((known.causes for known in results if known.causes), result.causes))
@@ -137,7 +137,7 @@ def prove(
     )
 
 
-def _judge(
+def _result(
     job: CustomJob,
     folder: Path,
     options: Options,
@@ -160,7 +160,7 @@ def _judge(
         return Result(fault=kind, verdict=Verdict.CANNOT_BE_JUDGED, reason=trial.problem)
     rounding = {"rounding": _LOOSE} if kind is Kind.OTHER_WORKERS else {}
     comparison = compare(references, observe(trial.base, trial.logs, patterns), **rounding)
-    verdict, reason = _verdict(kind, trial, comparison)
+    verdict, reason = judge(kind, trial, comparison)
     is_bad = verdict in BAD
     if not is_bad:
         shutil.rmtree(root, ignore_errors=True)
@@ -176,13 +176,18 @@ def _judge(
     )
 
 
-def _verdict(kind: Kind, trial: Trial, comparison: Comparison) -> tuple[Verdict, str]:
+def judge(kind: Kind, trial: Trial, comparison: Comparison) -> tuple[Verdict, str]:
+    """Return the verdict on a run, and the reason for those that need one."""
+    error = trial.outcomes[-1].error
     is_short = any(each.is_of_end for each in comparison.differences) or not comparison.num_compared
     if kind is Kind.SIGTERM and trial.exit_codes == [0] and is_short:
         return Verdict.DID_NOT_FINISH, "the program exited with 0 after SIGTERM, so the job has succeeded early"
+    if kind is Kind.OTHER_WORKERS and trial.has_finished and comparison.differences:
+        # Batches, dropout and learning rates may depend on it in a right training, too.
+        reason = f"the numbers of this training depend on the number of workers: {comparison.differences[0]}"
+        return Verdict.CANNOT_BE_JUDGED, reason
     if trial.has_finished:
         return comparison.verdict, "" if comparison.num_compared else _NOTHING
-    error = trial.outcomes[-1].error
     if kind is Kind.BIT_FLIPPED and trial.is_refused:
         # No kill leaves such a file, and the program does not train on with it.
         return Verdict.CANNOT_BE_JUDGED, f"the program refuses the damaged checkpoint: {error}"

@@ -129,6 +129,15 @@ def test_a_pattern_may_find_a_value_without_its_step() -> None:
     assert compare([last, last], last).verdict is Verdict.EQUAL
 
 
+def test_a_slash_in_a_line_does_not_make_it_a_file() -> None:
+    lines = [f"epoch 1/4 step {step} loss={1 / step} rows={step} {step + 1} {step + 2}" for step in range(1, 9)]
+    whole = run(*lines)
+    # The last list is shorter, as that of a replica of more.
+    assert compare([whole, whole], run(*lines[:7], lines[7][:-3])).verdict is Verdict.EQUAL
+    result = compare([whole, whole], run(*(line.replace("loss=", "loss=9") for line in lines)))
+    assert str(result.differences[0]) == "loss at 1/1: 91 instead of 1"
+
+
 def test_a_line_that_a_kill_has_cut_is_compared_with_nothing() -> None:
     lines = steps(*range(1, 21), every="loss={1:.6f} at step {0}")
     # Half of step 12 looks like another loss of step 1.

@@ -19,6 +19,7 @@ from playwright.sync_api import Browser, expect
 
 from vertex_testing.browser import browser as browser, needs_chromium, opened_report
 
+PIPELINES = Path(__file__).parents[2] / "data" / "accelerators" / "pipelines"
 TRAININGS = Path(__file__).parent / "trainings"
 WRONG = {
     "schedule": {"learning-rate schedule not restored"},
@@ -167,7 +168,13 @@ def test_one_of_two_replicas_is_lost(prove: Prove, tmp_path: Path) -> None:
     [
         (["--fault", "melted", "--", "true"], "error: --fault 'melted': expected killed-early, "),
         (["--number", "loss", "--", "true"], "error: --number 'loss': expected a part of a line with names"),
+        ([str(PIPELINES / "literal.json")], "error: the pipeline uses features that cannot run locally:"),
+        (["--number", "{1}", "--", "true"], "error: --number '{1}': expected a part of a line with names"),
         (["no.json"], "error: no.json cannot be read"),
+        ([str(PIPELINES / "camel.json"), "--step", "x"], "no step has this name; its steps are custom-training-job"),
+        (["--step", "train", "--", "true"], "error: true: --step and parameters are of compiled pipelines"),
+        (["--", "no-such-program"], "error: 'no-such-program': expected a program, or a .json or .yaml file"),
+        (["--json", "no-folder/x.json", "--", "true"], "error: --json 'no-folder/x.json': its folder does not exist"),
     ],
 )
 def test_wrong_input(capsys: pytest.CaptureFixture[str], tmp_path: Path, words: list[str], message: str) -> None:
