@@ -155,17 +155,20 @@ class Comparison:
         self.differences += [different] if different else []
 
     def _count(self, curve: Curve) -> None:
+        """Count the steps and the examples that came again, and those that never came."""
+        if not curve.found:
+            return
         seen: dict[Key, Point] = {}
         num_again = 0
         for key, point in curve.found:
             num_again += key in seen and seen[key].process < point.process
             seen[key] = point
         self.steps_lost = max(self.steps_lost, round(num_again * curve.gap))
-        missing = [key for key in curve.expected if key not in seen and key < max(seen, default=())]
+        missing = [key for key in curve.expected if key not in seen and key < max(seen)]
         # A program may log every tenth step from where it resumed, and a kill may take the last line.
         if curve.is_whole and seen.keys() <= curve.expected.keys() and len(missing) > 1 + curve.found[-1][1].process:
             self.steps_missing = max(self.steps_missing, len(missing))
-        if seen and np.size(curve.first) > 1 and EXAMPLES.search(curve.own_name):
+        if np.size(curve.first) > 1 and EXAMPLES.search(curve.own_name):
             before = Counter(x for values in curve.expected.values() for x in np.ravel(values[0]).tolist())
             after = Counter(x for point in seen.values() for x in np.ravel(point.value).tolist())
             self.examples_repeated, self.examples_never_seen = (after - before).total(), len(before.keys() - after)

@@ -103,12 +103,17 @@ class Disturbance:
         self.is_fast = bool(self._seen) and self._seen[-1] - self._seen[0] < _FAST_SECONDS
         self._watch.close()
 
+    @property
+    def _targets(self) -> list[ReplicaProcess]:
+        return [each for each in self._replicas if self.planned and self.planned.target in (ALL, each.name)]
+
     def _follow(self) -> None:
         is_fast = self.pace is not None and self.pace.is_fast
         while not self._closed.wait(_QUANTUM_SECONDS if is_fast else _POLL_SECONDS):
             if is_fast:
                 self._stop()
-            self._count()
+            else:
+                self._count()
             if self.planned and self.pace and self._is_due(self.planned, self.pace):
                 try:
                     self.problem = self._strike(self.planned)
@@ -147,14 +152,13 @@ class Disturbance:
         return has_saved or pace.num_saves == 0 or done > planned.fraction + _SLACK
 
     def _signal(self, number: int) -> None:
-        for each in self._replicas:
-            if self.planned and self.planned.target in (ALL, each.name):
-                each.signal(number)
+        for each in self._targets:
+            each.signal(number)
 
     def _stop(self) -> None:
         self._signal(signal.SIGSTOP)
         until = time.monotonic() + _SETTLE_SECONDS
-        while time.monotonic() < until and not all(each.is_frozen() for each in self._replicas if each.is_running):
+        while time.monotonic() < until and not all(each.is_frozen() for each in self._targets if each.is_running):
             pass
         self._count()
 
@@ -162,7 +166,7 @@ class Disturbance:
         """Do it; return why it cannot be done, empty if it is."""
         kind = planned.kind
         is_done = self.pace and _MIN_LINES <= self.pace.num_lines <= self.num_lines
-        if is_done or not any(each.is_running for each in self._replicas):
+        if is_done or not any(each.is_running for each in self._targets):
             return ENDED
         if kind in (Kind.FIRST_WRITE, Kind.TORN):
             return self._tear()
@@ -174,7 +178,7 @@ class Disturbance:
             self._closed.wait(_FROZEN_SECONDS)
             self._signal(signal.SIGCONT)
         elif kind is Kind.DISK_FULL:
-            _fill(self.checkpoints / FILLER)
+            _fill(self.checkpoints.parent / FILLER)
             self._signal(signal.SIGCONT)
         elif kind is Kind.BIT_FLIPPED:
             self._stop()

@@ -106,7 +106,7 @@ def run(
         )
         try:
             outcomes = [_run(job, folder, options, cancel, disturbance)]
-            (outside / "checkpoints" / FILLER).unlink(missing_ok=True)
+            (outside / FILLER).unlink(missing_ok=True)
             if following and outcomes[0].state is not JobState.SUCCEEDED and not disturbance.problem:
                 for path in folder.glob("workerpool*.log"):
                     logs.add(path, "--- start 2 ---")

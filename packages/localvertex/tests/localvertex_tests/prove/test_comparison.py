@@ -82,6 +82,7 @@ def test_equal_is_not_said_of_what_was_not_compared() -> None:
     before = run(*steps(*range(1, 13)), "pid 17", START, "done")
     nothing = run("hello", START, "hello")
     assert compare([nothing, nothing], nothing).verdict is Verdict.CANNOT_BE_JUDGED
+    assert compare([WHOLE, WHOLE], run("hello")).verdict is Verdict.CANNOT_BE_JUDGED
     own = run("step 1 loss=3")
     assert compare([own, own], run(START, "hello")).verdict is Verdict.CANNOT_BE_JUDGED
     # The values before the restart say nothing about it.
