@@ -34,10 +34,11 @@ def causes(kind: Kind, verdict: Verdict, trial: Trial, comparison: Comparison) -
     """Return the causes of a run that did not finish or that ended differently; empty if none is known."""
     if kind is Kind.BIT_FLIPPED:
         return [Cause.UNCHECKED]
-    if trial.disturbance.is_in_place:
+    has_restarted = len(trial.exit_codes) > 1
+    if trial.disturbance.is_in_place and (trial.disturbance.damaged or (has_restarted and trial.is_refused)):
         return [Cause.IN_PLACE]
     if verdict is Verdict.DID_NOT_FINISH:
-        cause = Cause.UNCHECKED if len(trial.exit_codes) > 1 else Cause.EXIT_CODE
+        cause = Cause.UNCHECKED if has_restarted else Cause.EXIT_CODE
         return [cause] if trial.is_refused or trial.has_finished else []
     different = comparison.differences
     if any(_LEARNING_RATE.search(each.curve.title) for each in different):

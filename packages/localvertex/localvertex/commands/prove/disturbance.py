@@ -52,7 +52,7 @@ class Disturbance:
         cancel: Cancels the job.
         problem: Why the fault did not happen; empty if it has.
         damaged: The file that was hit.
-        is_in_place: Whether the damaged file was being written under its final name.
+        is_in_place: Whether a checkpoint is written under its final name; None: not seen.
         num_lines: Of the log.
         num_saves: Files that were written in the checkpoint folder.
         seconds: The duration of the job.
@@ -66,7 +66,7 @@ class Disturbance:
     cancel: threading.Event
     problem: str = ENDED
     damaged: str = ""
-    is_in_place: bool = False
+    is_in_place: bool | None = None
     num_lines: int = 0
     num_saves: int = 0
     seconds: float = 0.0
@@ -99,6 +99,8 @@ class Disturbance:
         if self._replicas:
             self._thread.join()
         self._count()
+        if self.is_in_place is None:
+            self.is_in_place = self._watch.overwrites
         self.seconds = time.monotonic() - self._start
         self.is_fast = bool(self._seen) and self._seen[-1] - self._seen[0] < _FAST_SECONDS
         self._watch.close()

@@ -86,6 +86,13 @@ class FolderWatch:
         if not _LOGS.search(path):
             self.written.append(path)
 
+    @property
+    def overwrites(self) -> bool:
+        """Whether a file was written twice under its final name."""
+        temporary = {old for old, _ in self.renames}
+        names = [each for each in self.written if each not in temporary and not _TEMPORARY.search(each)]
+        return len({*names}) < len(names)
+
     def half_written(self, before: State, after: State) -> tuple[State, str, bool] | None:
         """Return the state in the middle of the first write, the file, and whether that had its final name."""
         for name in dict.fromkeys(self.written):
