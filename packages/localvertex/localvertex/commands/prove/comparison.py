@@ -27,6 +27,9 @@ _FACTOR = 3.0
 _NEIGHBOURS = 10
 """Keys before and after whose distances count, too: five runs show the noise of one step badly."""
 
+_NUM_EQUAL_AFTER = 2
+"""Values after a single other one that show it as a mean since the last line, which a restart has shortened."""
+
 _OF_TRAINING = re.compile(
     r"loss|acc|err|metric|auc|f1|lr|rate|grad|norm|mse|mae|ppl|perplex|score|reward|precision|recall|weight|val|train|test|nll",
     re.I,
@@ -135,7 +138,7 @@ class Comparison:
     """More often than in an undisturbed run; None: no log has examples."""
     examples_never_seen: int | None = None
     not_compared: list[str] = field(default_factory=list)
-    """Files that differ and that no reader reads."""
+    """Files that differ and that no reader reads, and means over a restart."""
 
     def add(self, curve: Curve, rounding: float) -> None:
         """Compare a curve, unless it measures something else than the training."""
@@ -174,7 +177,8 @@ class Comparison:
             self.examples_repeated, self.examples_never_seen = (after - before).total(), len(before.keys() - after)
 
     def _first_difference(self, curve: Curve, own: dict[Key, float], rounding: float) -> Difference | None:
-        first, distances, index = None, [*own.values()], {key: at for at, key in enumerate(own)}
+        distances, index = [*own.values()], {key: at for at, key in enumerate(own)}
+        different, largest, num_after = list[Difference](), 0.0, 0
         for key, point in curve.found:
             # A list in a log may be cut; an array in a file is whole.
             if key not in own or not (curve.is_of_file or np.shape(curve.expected[key][0]) == np.shape(point.value)):
@@ -188,11 +192,17 @@ class Comparison:
             if noise == math.inf:
                 continue
             self.num_compared += point.process > 0 or curve.found[-1][1].process == 0
-            if 0 < nearest < math.inf and nearest <= rounding * _size(values[0]) + _FACTOR * noise:
-                self.is_exact = False
-            elif nearest and first is None:
-                first = Difference(curve=curve, key=point.key, expected=_shown(values[0]), found=_shown(point.value))
-        return first
+            if nearest and nearest > rounding * _size(values[0]) + _FACTOR * noise:
+                expected = _shown(values[0])
+                different.append(Difference(curve=curve, key=point.key, expected=expected, found=_shown(point.value)))
+                largest, num_after = max(largest, nearest), 0
+            else:
+                self.is_exact &= not nearest
+                num_after += 1
+        if len(different) == 1 and largest < math.inf and num_after >= _NUM_EQUAL_AFTER:
+            self.not_compared.append(f"{different[0]}, and equal after it")
+            return None
+        return different[0] if different else None
 
     def _other_end(self, curve: Curve) -> Difference | None:
         """Return whether a curve ends elsewhere, or a model is missing."""
@@ -260,7 +270,9 @@ def distance(first: Any, second: Any) -> float:
     return largest if math.isfinite(largest) else math.inf
 
 
-def _size(value: np.ndarray[Any, Any]) -> float:
+def _size(value: Any) -> float:
+    if isinstance(value, str) or value.dtype.kind not in "fc":
+        return 0.0
     return float(np.abs(value).max(where=np.isfinite(value), initial=0.0))
 
 

@@ -130,6 +130,16 @@ def test_a_pattern_may_find_a_value_without_its_step() -> None:
     assert compare([last, last], last).verdict is Verdict.EQUAL
 
 
+def test_one_mean_over_the_restart_is_not_compared() -> None:
+    result = compare([WHOLE, WHOLE], resumed(*steps(*range(13, 21), change=lambda step: 1e-3 * (step == 14))))
+    assert result.verdict is Verdict.EQUAL
+    assert result.not_compared == ["loss at 14: 0.072429 instead of 0.071429, and equal after it"]
+    # Nothing shows a difference near the end, or two, as such a mean.
+    for wrong in ((19,), (14, 16)):
+        found = resumed(*steps(*range(13, 21), change=lambda step, wrong=wrong: 1e-3 * (step in wrong)))  # type: ignore[misc]
+        assert compare([WHOLE, WHOLE], found).verdict is Verdict.DIFFERENT
+
+
 def test_a_slash_in_a_line_does_not_make_it_a_file() -> None:
     lines = [f"epoch 1/4 step {step} loss={1 / step} rows={step} {step + 1} {step + 2}" for step in range(1, 9)]
     whole = run(*lines)

@@ -36,7 +36,7 @@ function Curve({ title, steps, undisturbed, runs, faults, chosen }) {
     .map((/** @type {any} */ fault, /** @type {number} */ at) => ({ ...fault, values: runs[at] }))
     .filter((/** @type {any} */ each) => chosen === ALL || each.fault === chosen);
   const [data] = useState([[...steps.keys()], ...drawn.map((/** @type {any} */ each) => each.values), undisturbed]);
-  const lines = (/** @type {import("./plot.js").Colour} */ colour) => [
+  const lines = (/** @type {(name: string) => string} */ colour) => [
     ...drawn.map((/** @type {any} */ each) => ({ stroke: colour(each.causes.length ? "--bad" : "--muted"), width: 2 })),
     { stroke: colour("--accent"), width: 1.5, dash: [4, 3] },
   ];
