@@ -16,7 +16,7 @@ TEST_PROCESSES ?= 4
 # PACKAGE=localvertex runs the tests of one package.
 TESTS = $(if $(PACKAGE),packages/$(PACKAGE)/tests)
 
-.PHONY: help venv venv-beam venv-torch demo console test test-slow test-alone soak check check-scripts compile clean
+.PHONY: help venv venv-beam venv-torch demo console test test-slow test-alone prove soak check check-scripts compile clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -66,6 +66,9 @@ test-slow: .venv/ready $(if $(PACKAGE),,.venv-beam/ready) ## Run the slow tests:
 
 test-alone: .venv/ready ## Run the tests of each package in an environment with its own dependencies alone
 	@$(PY) packages/testing/alone.py $(or $(PACKAGE),exact_resume localvertex)
+
+prove: .venv/ready ## Prove that this project's training and the examples resume, in about an hour; SEED=1
+	@$(PY) -m benchmarks.soak.prove --seed=$(SEED)
 
 soak: .venv/ready ## Run the seeded proofs that take hours, not in CI; after a kill it resumes; SEED=1
 	@$(PY) -m benchmarks.soak --seed=$(SEED)

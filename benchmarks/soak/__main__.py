@@ -8,7 +8,7 @@ import argparse
 import subprocess
 import sys
 
-_PROOFS = ("prepare", "training", "recipes", "examples", "release", "tests")
+_PROOFS = ("prepare", "training", "recipes", "examples", "prove", "release", "tests")
 
 
 def main() -> int:

@@ -25,6 +25,7 @@ examples:
   python -m localvertex init
   python -m localvertex run build/image_training.json --parameter epochs=3
   python -m localvertex run --resume latest
+  python -m localvertex prove -- python train.py
   python -m localvertex list
   python -m localvertex show latest
   python -m localvertex logs latest train
@@ -48,6 +49,7 @@ def _parser() -> cli.Parser:
     _add_init(commands)
     _add_run(commands)
     _add_probe(commands)
+    _add_prove(commands)
     _add_serve(commands)
     _add_console(commands)
     about = {
@@ -152,6 +154,41 @@ def _add_run(commands: "argparse._SubParsersAction[cli.Parser]") -> None:
     _add_containers(run.add_argument_group(_CONTAINERS))
     _add_credentials(run.add_argument_group("Google Cloud (docs/localvertex.md)"))
     _add_custom_jobs(run.add_argument_group(_FAULTS))
+
+
+def _add_prove(commands: "argparse._SubParsersAction[cli.Parser]") -> None:
+    """Add the command `prove`."""
+    text = "prove that a training which is killed resumes as if it had not been (docs/prove.md)"
+    prove = commands.add_parser("prove", help=text, description=_as_sentence(text))
+    prove.add_argument(
+        "words",
+        metavar="FILE | -- COMMAND",
+        nargs="+",
+        help="compiled pipeline or CustomJob (.json, .yaml), or a command, in which {checkpoints} is a folder",
+    )
+    prove.set_defaults(file="the pipeline", resume="")
+    prove.add_argument("--step", metavar="NAME", default="", help="prove only the job of this step of the pipeline")
+    prove.add_argument("--seed", metavar="N", type=int, default=0, help="of the moments of the faults (%(default)s)")
+    prove.add_argument(
+        "--fault", metavar="NAME", action="append", default=[], help="only this fault (default: all); repeatable"
+    )
+    prove.add_argument(
+        "--number",
+        metavar="PATTERN",
+        action="append",
+        default=[],
+        help="a part of the log's lines, such as 'loss is {loss} after {step} steps' (default: any NAME=NUMBER); "
+        "repeatable",
+    )
+    prove.add_argument("--json", metavar="F", type=Path, help="also write the results to this file")
+    prove.add_argument(
+        "--parameter", "-p", metavar="NAME=VALUE", action="append", default=[], help="of the pipeline; repeatable"
+    )
+    prove.add_argument("--parameter-file", metavar="F", type=Path, help="JSON or YAML file of parameters")
+    _add_work_dir(prove)
+    _add_config(prove)
+    _add_gcs_root(prove)
+    _add_containers(prove.add_argument_group(_CONTAINERS))
 
 
 def _add_execution(group: "argparse._ArgumentGroup") -> None:

@@ -180,10 +180,31 @@ def _serve(options: argparse.Namespace, when_started: Callable[[str], object]) -
     return 0
 
 
+def _prove_command(options: argparse.Namespace) -> int:
+    """Run `prove`."""
+    from localvertex.commands import run
+    from localvertex.runner.checks import container_images
+    from localvertex.runner.options import Options
+
+    try:
+        from localvertex.commands.prove import command
+    except ImportError as error:
+        raise UserError(f"prove needs {error.name}; {extras.install('prove')}") from None
+    run_options = Options(
+        work_dir=options.work_dir,
+        gcs_root=options.gcs_root,
+        command_prefixes=container_images.from_options(options.image),
+        configuration=run.find_configuration(options),
+        containers=run.container_options(options),
+    )
+    return command.execute(options, run_options)
+
+
 COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "init": _init_command,
     "run": _run_command,
     "probe": _probe_command,
+    "prove": _prove_command,
     "list": _list_command,
     "show": _show_command,
     "logs": _logs_command,

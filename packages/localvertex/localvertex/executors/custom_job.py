@@ -18,10 +18,14 @@ from localvertex.jobs import CustomJob, JobState, Outcome, Workspace, read_job, 
 from localvertex.jobs.tuning.trial_run import TrialRun
 from localvertex.processes import logs
 from localvertex_base.compiled.spec import Container
+from localvertex_base.userinput import atomic_write
 
 _MODULE = "google_cloud_pipeline_components.container.v1.custom_job.launcher"
 _PREVIEW_MODULE = "google_cloud_pipeline_components.container.preview.custom_job.launcher"
 """Its payload also has `persistent_resource_id`."""
+
+JOB_FILE = "custom_job.json"
+"""In the step's folder: the job that was started, as a CustomJob."""
 
 
 class CustomJobExecutor(LauncherExecutor):
@@ -42,6 +46,9 @@ class CustomJobExecutor(LauncherExecutor):
         payload = launcher_payload(options["payload"], attempt)
         project, location = target(options, attempt)
         custom_job = read(payload, attempt, location)
+        message = {"display_name": custom_job.display_name, "job_spec": custom_job.spec}
+        text = attempt.context.credentials.secrets.remove(json.dumps(message))
+        atomic_write.write_text(attempt.folder / JOB_FILE, text)
         name = f"projects/{project}/locations/{location}/customJobs/{attempt.scope.task['pipeline_task_uuid']}"
         write_resource(attempt, options, "CustomJob", name, location)
         logs.add(attempt.log, f"custom job {custom_job.display_name!r} as {name}")

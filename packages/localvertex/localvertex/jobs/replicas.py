@@ -16,7 +16,7 @@ from uuid import uuid4
 
 from localvertex.errors import Cancelled
 from localvertex.jobs.faults.faults import Fault
-from localvertex.jobs.faults.injector import FaultClock, FaultInjector
+from localvertex.jobs.faults.injector import Disturb, FaultClock, FaultInjector
 from localvertex.jobs.faults.ledger import FaultLedger
 from localvertex.jobs.faults.requests import Requests
 from localvertex.jobs.goodput.event_files import EventFiles
@@ -57,6 +57,7 @@ class JobRun:
         observe: Callable[[JobStatus], None],
         report: WriteLine,
         cancel: threading.Event,
+        disturb: Disturb,
     ) -> None:
         self._job, self._replicas, self._events, self._restarts = job, replicas, events, restarts
         self._log_file, self._observe, self._report = folder / _LOG, observe, report
@@ -67,6 +68,7 @@ class JobRun:
             replicas,
             ledger,
             self._announce,
+            disturb,
         )
         # A single replica has no peers.
         ports = [int(each.address.rpartition(":")[2]) for each in replicas] if len(replicas) > 1 else []

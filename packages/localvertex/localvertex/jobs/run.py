@@ -13,6 +13,7 @@ from localvertex.errors import TaskFailed
 from localvertex.jobs import images
 from localvertex.jobs.environment import reserve_addresses, service_environment
 from localvertex.jobs.faults import faults
+from localvertex.jobs.faults.injector import Disturb
 from localvertex.jobs.faults.ledger import FaultLedger
 from localvertex.jobs.goodput.event_files import EventFiles
 from localvertex.jobs.gpus import gpu_environments
@@ -41,6 +42,7 @@ def run_job(
     injected: tuple[faults.Fault, ...] = (),
     ledger: FaultLedger | None = None,
     gpus: Sequence[str] | None = None,
+    disturb: Disturb = lambda replicas, seconds: [],
 ) -> Outcome:
     """Run a job to its end.
 
@@ -57,6 +59,7 @@ def run_job(
         injected: The faults that the user has given.
         ledger: Notes which faults happen.
         gpus: The GPUs of this machine for the job; None: all that are visible.
+        disturb: Called about 20 times per second; returns further faults, which happen at once.
 
     Raises:
         TaskFailed: The job could not be started.
@@ -94,6 +97,7 @@ def run_job(
                 observe=observe,
                 report=report,
                 cancel=cancel or threading.Event(),
+                disturb=disturb,
             ).execute()
         finally:
             commands.check_leftovers()

@@ -11,7 +11,6 @@ from pathlib import Path
 
 FOLDER = Path(__file__).parents[1] / "console" / "page"
 
-_ENTRY = "report.js"
 _STYLES = ("ui/style.css", "runs/run.css", "jobs/job.css", "vendor/uplot.css", "graph/graph.css")
 _LICENSES = "vendor/licenses.txt"
 
@@ -31,10 +30,10 @@ def style() -> str:
 
 
 @cache
-def script() -> str:
+def script(entry: str = "report.js") -> str:
     """Return the script that shows the data of a report, and the licenses of the packages in it."""
     modules: dict[str, str] = {}
-    _add(_ENTRY, modules)
+    _add(entry, modules)
     licenses = (FOLDER / _LICENSES).read_text()
     return "".join([f'"use strict";\n/*\n{licenses}*/\nconst modules = {{}};\n', *modules.values()])
 

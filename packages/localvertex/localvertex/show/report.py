@@ -64,29 +64,44 @@ def write(run_dir: Path, content: dict[str, Any], pipeline: Pipeline, without_se
         pipeline: The pipeline, for the drawing of its graph.
         without_secrets: Removes secrets from texts in the data; the script around it may contain the same words.
     """
-    page = _PAGE.format(
-        policy=_policy(),
-        title=html.escape(f"{content['run_id']}: {content['state']}"),
+    page = document(
+        "report.js",
+        title=f"{content['run_id']}: {content['state']}",
         file=record.FILE,
-        style=bundle.style(),
-        # No text can end the element: JSON needs no "<" outside its texts.
-        data=encode(without_secrets(_data(run_dir, content, pipeline))).decode().replace("<", "\\u003c"),
-        script=bundle.script(),
+        data=without_secrets(_data(run_dir, content, pipeline)),
     )
-    atomic_write.write_all({run_dir / record.PAGE: page.encode(errors="replace")})
+    atomic_write.write_all({run_dir / record.PAGE: page})
     return run_dir / record.PAGE
 
 
-def _policy() -> str:
-    """Return the content security policy: only this script, by its hash, and nothing from elsewhere.
+def document(entry: str, *, title: str, file: str, data: Any) -> bytes:
+    """Return a page whose script shows the data in it.
 
-    The pages of steps have styles of their own; their frames have the policy of the page around.
+    Its content security policy allows only this script, by its hash, and nothing from elsewhere. The pages of steps
+    have styles of their own; their frames have the policy of the page around.
+
+    Args:
+        entry: The script, in the folder of the console's scripts.
+        title: Plain text.
+        file: The name of the file with the same data.
+        data: Values for JSON, without secrets; the script may contain the same words.
     """
-    digest = base64.b64encode(hashlib.sha256(bundle.script().encode()).digest()).decode()
-    return (
+    script = bundle.script(entry)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    policy = (
         f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data:; font-src data:; "
         "frame-src blob:; base-uri 'none'; form-action 'none'"
     )
+    page = _PAGE.format(
+        policy=policy,
+        title=html.escape(title),
+        file=file,
+        style=bundle.style(),
+        # No text can end the element: JSON needs no "<" outside its texts.
+        data=encode(data).decode().replace("<", "\\u003c"),
+        script=script,
+    )
+    return page.encode(errors="replace")
 
 
 def _data(run_dir: Path, content: dict[str, Any], pipeline: Pipeline) -> dict[str, Any]:

@@ -23,7 +23,11 @@ def base_install(package: Path, tmp_path: Path) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    "words", [["list"], ["show", "latest"], ["logs", "latest"], ["clean"], ["run", "p.json"], ["serve"], ["init"]]
+    "words",
+    [
+        *(["list"], ["show", "latest"], ["logs", "latest"], ["clean"], ["run", "p.json"], ["prove", "p.json"]),
+        *(["serve"], ["init"]),
+    ],
 )
 def test_the_extra_is_named_instead_of_a_traceback(
     base_install: dict[str, str], package: Path, tmp_path: Path, words: list[str]

@@ -2,6 +2,7 @@
 
 import signal
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from localvertex.jobs.faults.faults import ALL, Action, Fault
@@ -14,6 +15,10 @@ from localvertex.processes.network.metadata_server import MAINTENANCE_EVENT, PRE
 from localvertex_base.lines import WriteLine
 
 _SIGNALS = {Action.SIGKILL: signal.SIGKILL, Action.SIGTERM: signal.SIGTERM, Action.SIGSTOP: signal.SIGSTOP}
+
+
+Disturb = Callable[[Sequence[ReplicaProcess], float], list[Fault]]
+"""Given the replicas and the seconds since the start of the job, returns the faults that happen now."""
 
 
 class FaultClock:
@@ -75,8 +80,9 @@ class FaultInjector:
         replicas: list[ReplicaProcess],
         ledger: FaultLedger,
         report: WriteLine,
+        disturb: Disturb,
     ) -> None:
-        self._clock, self._requests, self._replicas = clock, requests, replicas
+        self._clock, self._requests, self._replicas, self._disturb = clock, requests, replicas, disturb
         self._ledger, self._report = ledger, report
         self._start = time.monotonic()
         self._departures: list[_Departure] = []
@@ -85,7 +91,8 @@ class FaultInjector:
         """Do what is due."""
         now = time.monotonic()
         seconds = now - self._start
-        for fault in [*self._clock.due(seconds), *self._requests.new(seconds)]:
+        asked = self._disturb(self._replicas, seconds)
+        for fault in [*self._clock.due(seconds), *self._requests.new(seconds), *asked]:
             self._inflict(fault, now)
         for departure in self._departures:
             if now >= departure.kills_at:

@@ -1,0 +1,51 @@
+"""The command `prove`."""
+
+import argparse
+import textwrap
+from datetime import UTC, datetime
+
+from localvertex.commands.prove import numbers, report, subject
+from localvertex.commands.prove.faults import Kind
+from localvertex.commands.prove.prove import prove
+from localvertex.runner.options import Options
+from localvertex.values.json_text import encode
+from localvertex_base.userinput import atomic_write
+from localvertex_base.userinput.errors import UserError
+
+PAGE = "prove.html"
+
+
+def execute(options: argparse.Namespace, run_options: Options) -> int:
+    """Prove; return 0 if every fault ended as an undisturbed run, 1 if one did not, 2 if one cannot be judged.
+
+    Raises:
+        UserError: The input is wrong, or the undisturbed runs cannot be judged.
+    """
+    if wrong := [name for name in options.fault if name not in [*Kind]]:
+        raise UserError(f"--fault {wrong[0]!r}: expected {', '.join(Kind)}")
+    if options.json and not options.json.absolute().parent.is_dir():
+        raise UserError(f"--json {str(options.json)!r}: its folder does not exist; create it first")
+    patterns = [numbers.pattern(text) for text in options.number]
+    folder = run_options.work_dir.absolute() / "prove" / datetime.now(UTC).strftime("%Y%m%d-%H%M%S-%f")
+    proofs = []
+    for number, each in enumerate(subject.read(options, run_options)):
+        place = folder / f"job-{number + 1}"
+        place.mkdir(parents=True)
+        proof = prove(
+            each,
+            place,
+            run_options,
+            seed=options.seed,
+            asked=list(map(Kind, options.fault)),
+            patterns=patterns,
+            report=lambda text: print(textwrap.fill(text, report.WIDTH), flush=True),
+            show=lambda result: print("\n".join(report.lines(result)), flush=True),
+        )
+        proofs.append(proof)
+    contents = {folder / PAGE: report.page(proofs)}
+    if options.json:
+        contents[options.json] = encode(list(map(report.as_json, proofs))) + b"\n"
+    atomic_write.write_all(contents)
+    print(f"curves: {folder / PAGE}", *map(report.summary, proofs), sep="\n")
+    codes = {proof.exit_code for proof in proofs}
+    return 1 if 1 in codes else max(codes)

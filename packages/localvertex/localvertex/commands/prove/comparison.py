@@ -1,0 +1,286 @@
+"""Compares a disturbed run with undisturbed ones.
+
+What all undisturbed runs have in common, to the last digit, a disturbed one has to have, too. Where they differ, five
+of them show how much: a value that is further from all of them than three times their largest distance is different.
+Names that no training gives its values measure something else if undisturbed runs differ in them. A resumed program may
+print more or less than before: what both have is compared and counted.
+"""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+
+from localvertex.commands.prove.numbers import Key, Point
+from localvertex.commands.prove.outputs import UNREAD, Observation
+from localvertex.jobs.job import PRIMARY
+
+_ROUNDING = 1e-6
+"""Relative difference that rounding explains."""
+_FACTOR = 3.0
+"""Times the largest distance between undisturbed runs."""
+_NEIGHBOURS = 10
+"""Keys before and after whose distances count, too: five runs show the noise of one step badly."""
+
+_NUM_EQUAL_AFTER = 2
+"""Values after a single other one that show it as a mean since the last line, which a restart has shortened."""
+
+_OF_TRAINING = re.compile(
+    r"loss|acc|err|metric|auc|f1|lr|rate|grad|norm|mse|mae|ppl|perplex|score|reward|precision|recall|weight|val|train|test|nll",
+    re.I,
+)
+EXAMPLES = re.compile(r"example|sample|ids?$|idx|indices|index|rows?$|batch|order|shard", re.I)
+"""Names of lists of examples."""
+
+
+class Verdict(StrEnum):
+    """How a disturbed run ended, compared with undisturbed ones."""
+
+    EQUAL = "equal"
+    WITHIN_NOISE = "equal within noise"
+    DIFFERENT = "different"
+    DID_NOT_FINISH = "did not finish"
+    CANNOT_BE_JUDGED = "cannot be judged"
+
+
+BAD = (Verdict.DIFFERENT, Verdict.DID_NOT_FINISH)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Curve:
+    """A value in all runs: from step to step in a log; in a file, it has one key, which is empty."""
+
+    name: str
+    expected: dict[Key, list[Any]]
+    """What each undisturbed run has, at the keys that all have."""
+    found: list[tuple[Key, Point]]
+    """What the disturbed run has, in the order in which it came."""
+
+    @property
+    def is_of_training(self) -> bool:
+        """Whether it has a name that trainings use for losses, metrics and weights."""
+        return bool(_OF_TRAINING.search(self.own_name))
+
+    @property
+    def is_of_file(self) -> bool:
+        """Whether it is from an output file."""
+        return "/" in self.name.partition("|")[0]
+
+    @property
+    def own_name(self) -> str:
+        """Its name without its source."""
+        return self.name.rpartition("|")[2]
+
+    @property
+    def title(self) -> str:
+        """Its name for readers: of a file with its path."""
+        return f"{self.name.partition('|')[0]} {self.own_name}".strip() if self.is_of_file else self.own_name
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all its steps are in all runs: those of an event are what its time allows."""
+        # The job ends with the primary replica, wherever the others are.
+        is_primary = self.name.startswith(f"{PRIMARY}|") or not self.name.startswith("workerpool")
+        return is_primary and self.is_of_training and "|event " not in self.name and len(self.expected) > 2
+
+    @property
+    def gap(self) -> float:
+        """Steps from one key to the next."""
+        *_, before, last = [(), (), *self.expected]
+        return max(1.0, last[-1] - before[-1]) if before and last else 1.0
+
+    @property
+    def first(self) -> Any:
+        """The first expected value."""
+        return next(iter(self.expected.values()))[0]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Difference:
+    """The first value of a curve that is not as in undisturbed runs."""
+
+    curve: Curve
+    key: Key = ()
+    expected: str
+    found: str
+    is_of_end: bool = False
+    """Whether it is where the curve ends."""
+
+    def __str__(self) -> str:
+        """Format it as a sentence."""
+        at = " (last)" if self.is_of_end else f" at {'/'.join(f'{each:g}' for each in self.key)}" if self.key else ""
+        return f"{self.curve.title}{at}: {self.found} instead of {self.expected}"
+
+
+@dataclass(kw_only=True)
+class Comparison:
+    """What was compared, and what differs."""
+
+    curves: list[Curve] = field(default_factory=list)
+    """All values that undisturbed runs have in common."""
+    differences: list[Difference] = field(default_factory=list)
+    num_compared: int = 0
+    """Values after the first restart, and values of files."""
+    is_exact: bool = True
+    """Whether nothing needed the noise or rounding to be equal."""
+    is_noisy: bool = False
+    """Whether undisturbed runs differ."""
+    steps_lost: int = 0
+    """Logged by a second process again."""
+    steps_missing: int = 0
+    """Logged by no process, beyond a line for each restart."""
+    examples_repeated: int | None = None
+    """More often than in an undisturbed run; None: no log has examples."""
+    examples_never_seen: int | None = None
+    not_compared: list[str] = field(default_factory=list)
+    """Files that differ and that no reader reads, and means over a restart."""
+
+    def add(self, curve: Curve, rounding: float) -> None:
+        """Compare a curve, unless it measures something else than the training."""
+        self.curves.append(curve)
+        own = {key: max(distance(each, values[0]) for each in values) for key, values in curve.expected.items()}
+        is_number = np.size(curve.first) == 1 and not isinstance(curve.first, str)
+        # One number without a step may count anything, such as the starts.
+        is_vague = any(own.values()) or (
+            is_number and [*own] == [()] and not (curve.is_of_file and np.ndim(curve.first))
+        )
+        if is_vague and np.size(curve.first) == 1 and not curve.is_of_training:
+            return
+        # Texts, and whole numbers such as a random state that no seed decides, have no noise.
+        self.is_noisy |= any(0 < each < math.inf for each in own.values())
+        self._count(curve)
+        different = self._first_difference(curve, own, rounding) or self._other_end(curve)
+        self.differences += [different] if different else []
+
+    def _count(self, curve: Curve) -> None:
+        """Count the steps and the examples that came again, and those that never came."""
+        if not curve.found:
+            return
+        seen: dict[Key, Point] = {}
+        num_again = 0
+        for key, point in curve.found:
+            num_again += key in seen and seen[key].process < point.process
+            seen[key] = point
+        self.steps_lost = max(self.steps_lost, round(num_again * curve.gap))
+        missing = [key for key in curve.expected if key not in seen and key < max(seen)]
+        # A program may log every tenth step from where it resumed, and a kill may take the last line.
+        if curve.is_whole and seen.keys() <= curve.expected.keys() and len(missing) > 1 + curve.found[-1][1].process:
+            self.steps_missing = max(self.steps_missing, len(missing))
+        if np.size(curve.first) > 1 and EXAMPLES.search(curve.own_name):
+            before = Counter(x for values in curve.expected.values() for x in np.ravel(values[0]).tolist())
+            after = Counter(x for point in seen.values() for x in np.ravel(point.value).tolist())
+            self.examples_repeated, self.examples_never_seen = (after - before).total(), len(before.keys() - after)
+
+    def _first_difference(self, curve: Curve, own: dict[Key, float], rounding: float) -> Difference | None:
+        distances, index = [*own.values()], {key: at for at, key in enumerate(own)}
+        different, largest, num_after = list[Difference](), 0.0, 0
+        for key, point in curve.found:
+            # A list in a log may be cut; an array in a file is whole.
+            if key not in own or not (curve.is_of_file or np.shape(curve.expected[key][0]) == np.shape(point.value)):
+                continue
+            values, at = curve.expected[key], index[key]
+            noise = max(distances[max(0, at - _NEIGHBOURS) : at + _NEIGHBOURS + 1])
+            nearest = min(distance(each, point.value) for each in values)
+            if nearest and str(point.value).startswith(UNREAD):
+                self.not_compared.append(curve.title)
+                continue
+            if noise == math.inf:
+                continue
+            self.num_compared += point.process > 0 or curve.found[-1][1].process == 0
+            if nearest and nearest > rounding * _size(values[0]) + _FACTOR * noise:
+                expected = _shown(values[0])
+                different.append(Difference(curve=curve, key=point.key, expected=expected, found=_shown(point.value)))
+                largest, num_after = max(largest, nearest), 0
+            else:
+                self.is_exact &= not nearest
+                num_after += 1
+        if len(different) == 1 and largest < math.inf and num_after >= _NUM_EQUAL_AFTER:
+            self.not_compared.append(f"{different[0]}, and equal after it")
+            return None
+        return different[0] if different else None
+
+    def _other_end(self, curve: Curve) -> Difference | None:
+        """Return whether a curve ends elsewhere, or a model is missing."""
+        keys, found = [*curve.expected], [key for key, _ in curve.found]
+        if not found:
+            is_missing = "/model/" in curve.name
+            return Difference(curve=curve, expected="a value", found="none", is_of_end=True) if is_missing else None
+        if not curve.is_whole:
+            return None
+        last, end = max(keys), max(found)
+        is_near = end < (*last[:-1], last[-1] + curve.gap) and sum(key > end for key in keys) < 2
+        return None if is_near else Difference(curve=curve, expected=_shown(last), found=_shown(end), is_of_end=True)
+
+    @property
+    def verdict(self) -> Verdict:
+        """Judge a run that has finished."""
+        if self.differences:
+            return Verdict.DIFFERENT
+        if not self.num_compared:
+            return Verdict.CANNOT_BE_JUDGED
+        return Verdict.EQUAL if self.is_exact else Verdict.WITHIN_NOISE
+
+
+def compare(references: Sequence[Observation], found: Observation, *, rounding: float = _ROUNDING) -> Comparison:
+    """Compare a run with undisturbed ones, two or more if they can differ."""
+    result = Comparison()
+    for name, points in references[0].items():
+        if all(name in each for each in references):
+            has_counters = len({each.key for each in points}) == len(points)
+            runs = [dict(_keyed(each[name], has_counters, len(points))) for each in references]
+            keys = [key for key in runs[0] if all(key in each for each in runs)]
+            expected = {key: [each[key].value for each in runs] for key in keys}
+            own = _keyed(found.get(name, []), has_counters, len(points))
+            if keys:
+                result.add(Curve(name=name, expected=expected, found=own), rounding)
+    return result
+
+
+def _keyed(points: Sequence[Point], has_counters: bool, num_expected: int) -> list[tuple[Key, Point]]:
+    """Return points with keys: without counters, their number, which the last process counts from the end.
+
+    A process that resumes after some steps prints the rest, so its last line is the last of all. Where the lines of a
+    process between the first one and the last belong is not known.
+    """
+    if has_counters or not points:
+        return [(each.key, each) for each in points]
+    last = points[-1].process
+    own = [each for each in points if each.process == last]
+    first = [each for each in points if each.process == 0 < last]
+    return [
+        ((float(at),), each)
+        for at, each in [*enumerate(first), *enumerate(own, num_expected - len(own) if last else 0)]
+    ]
+
+
+def distance(first: Any, second: Any) -> float:
+    """Return the largest difference of two values; infinite if they differ and have none, such as texts and names."""
+    if isinstance(first, str) or isinstance(second, str):
+        return 0.0 if first == second else math.inf
+    if first.shape != second.shape or first.dtype.kind not in "fc":
+        return 0.0 if np.array_equal(first, second) else math.inf
+    with np.errstate(invalid="ignore", over="ignore"):
+        found = np.where((first == second) | (np.isnan(first) & np.isnan(second)), 0.0, np.abs(first - second))
+    largest = float(found.max(initial=0.0))
+    return largest if math.isfinite(largest) else math.inf
+
+
+def _size(value: Any) -> float:
+    if isinstance(value, str) or value.dtype.kind not in "fc":
+        return 0.0
+    return float(np.abs(value).max(where=np.isfinite(value), initial=0.0))
+
+
+def _shown(value: Any) -> str:
+    """Return a value as reports show it."""
+    if isinstance(value, str):
+        return repr(f"{value[:16]}..." if len(value) > 16 else value)
+    numbers = np.ravel(value)
+    if numbers.size == 1:
+        return f"{numbers[0]:.8g}"
+    return f"[{' '.join(f'{each:.6g}' for each in numbers[:4])}{' ...' if numbers.size > 4 else ''}]"

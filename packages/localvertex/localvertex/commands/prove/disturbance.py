@@ -1,0 +1,224 @@
+"""Carries out one planned fault while a job runs.
+
+A thread follows the log and the checkpoint folder and strikes at the planned moment, within milliseconds. What the
+job's own loop has to do, such as a notice, it does in its next round, with the processes stopped until then.
+"""
+
+import signal
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from localvertex.commands.prove.faults import Kind, Planned
+from localvertex.commands.prove.watch import FolderWatch, State, flip_bit, read_state, write_state
+from localvertex.jobs import Fault
+from localvertex.jobs.faults.faults import ALL, Action
+from localvertex.jobs.replica_process import ReplicaProcess
+
+ENDED = "the training ended before the fault"
+
+FILLER = ".full"
+"""The file that fills a disk."""
+
+_POLL_SECONDS = 0.002
+_SETTLE_SECONDS = 0.05
+"""From the end of a write to what follows it, such as a rename; and from SIGSTOP until processes have stopped."""
+_FAST_SECONDS = 2.0
+_QUANTUM_SECONDS = 0.0005
+"""For which a fast training runs between two looks at it."""
+_FROZEN_SECONDS = 2.0
+_MIN_LINES, _MIN_SAVES = 8, 3
+"""Of a log that shows how far a training is; else the saves show it, and else the time."""
+_SLACK = 0.1
+"""Of the training, for which a fault waits for a moment between two saves."""
+_LOOP_FAULTS = {
+    Kind.SIGTERM: Fault(action=Action.SIGTERM, target=ALL, at_seconds=0.0, grace_seconds=10.0),
+    Kind.NOTICE: Fault(action=Action.MAINTENANCE, target=ALL, at_seconds=0.0, grace_seconds=2.0),
+}
+
+
+@dataclass(kw_only=True)
+class Disturbance:
+    """One fault in one job; `close` it when the job has ended.
+
+    Attributes:
+        planned: The fault; None: lines and saves are only counted.
+        pace: That of an undisturbed run, which says how fast it is; None: undisturbed.
+        checkpoints: The checkpoint folder, which exists.
+        log: The log of the primary replica.
+        cancel: Cancels the job.
+        problem: Why the fault did not happen; empty if it has.
+        damaged: The file that was hit.
+        is_in_place: Whether a checkpoint is written under its final name; None: not seen.
+        num_lines: Of the log.
+        num_saves: Files that were written in the checkpoint folder.
+        seconds: The duration of the job.
+        is_fast: Whether all lines and saves came within two seconds, so that a fault would miss its moment.
+    """
+
+    planned: Planned | None
+    pace: "Disturbance | None"
+    checkpoints: Path
+    log: Path
+    cancel: threading.Event
+    problem: str = ENDED
+    damaged: str = ""
+    is_in_place: bool | None = None
+    num_lines: int = 0
+    num_saves: int = 0
+    seconds: float = 0.0
+    is_fast: bool = False
+    _replicas: Sequence[ReplicaProcess] = ()
+    _due: list[Fault] = field(default_factory=list)
+    _before: State | None = None
+    _closed: threading.Event = field(default_factory=threading.Event)
+    _seen: list[float] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        """Begin to watch."""
+        self._watch, self._start = FolderWatch(self.checkpoints), time.monotonic()
+        self._offset, self._is_between = 0, True
+        self._thread = threading.Thread(target=self._follow, daemon=True)
+
+    def __call__(self, replicas: Sequence[ReplicaProcess], seconds: float) -> list[Fault]:
+        """Begin to follow the job, and return the faults that its loop carries out now."""
+        if not self._replicas:
+            self._replicas = replicas
+            self._thread.start()
+        due, self._due = self._due, []
+        if not due and self.planned and self.planned.kind in _LOOP_FAULTS and not self.problem:
+            self._signal(signal.SIGCONT)
+        return due
+
+    def close(self) -> None:
+        """Stop following."""
+        self._closed.set()
+        if self._replicas:
+            self._thread.join()
+        self._count()
+        if self.is_in_place is None:
+            self.is_in_place = self._watch.overwrites
+        self.seconds = time.monotonic() - self._start
+        self.is_fast = bool(self._seen) and self._seen[-1] - self._seen[0] < _FAST_SECONDS
+        self._watch.close()
+
+    @property
+    def _targets(self) -> list[ReplicaProcess]:
+        return [each for each in self._replicas if self.planned and self.planned.target in (ALL, each.name)]
+
+    def _follow(self) -> None:
+        is_fast = self.pace is not None and self.pace.is_fast
+        while not self._closed.wait(_QUANTUM_SECONDS if is_fast else _POLL_SECONDS):
+            if is_fast:
+                self._stop()
+            else:
+                self._count()
+            if self.planned and self.pace and self._is_due(self.planned, self.pace):
+                try:
+                    self.problem = self._strike(self.planned)
+                except OSError as error:
+                    self.problem = f"the checkpoint folder cannot be changed: {error.strerror}"
+                if not self.problem and (self._before is None or self.damaged):
+                    return
+                self._signal(signal.SIGCONT)
+            elif is_fast:
+                self._signal(signal.SIGCONT)
+
+    def _count(self) -> None:
+        with suppress(OSError), self.log.open("rb") as file:
+            file.seek(self._offset)
+            lines = file.read()
+            self._offset += len(lines)
+            self.num_lines += lines.count(b"\n")
+            self._is_between |= b"\n" in lines
+            self._seen += [time.monotonic()] if lines else []
+        saves = self._watch.poll()
+        self.num_saves += saves
+        self._seen += [time.monotonic()] if saves else []
+        self._is_between &= not saves
+
+    def _is_due(self, planned: Planned, pace: "Disturbance") -> bool:
+        if planned.kind is Kind.FIRST_WRITE or self._before is not None:
+            return bool(self._watch.written)
+        done = (time.monotonic() - self._start) / pace.seconds
+        if pace.num_lines >= _MIN_LINES:
+            done = self.num_lines / pace.num_lines
+        elif pace.num_saves >= _MIN_SAVES:
+            done = self.num_saves / pace.num_saves
+        if done < planned.fraction or planned.kind in (Kind.EARLY, Kind.DISK_FULL):
+            return done >= planned.fraction
+        has_saved = self.num_saves > 0 and (self._is_between or pace.num_lines < _MIN_LINES)
+        return has_saved or pace.num_saves == 0 or done > planned.fraction + _SLACK
+
+    def _signal(self, number: int) -> None:
+        for each in self._targets:
+            each.signal(number)
+
+    def _stop(self) -> None:
+        self._signal(signal.SIGSTOP)
+        until = time.monotonic() + _SETTLE_SECONDS
+        while time.monotonic() < until and not all(each.is_frozen() for each in self._targets if each.is_running):
+            pass
+        self._count()
+
+    def _strike(self, planned: Planned) -> str:
+        """Do it; return why it cannot be done, empty if it is."""
+        kind = planned.kind
+        is_done = self.pace and _MIN_LINES <= self.pace.num_lines <= self.num_lines
+        if is_done or not any(each.is_running for each in self._targets):
+            return ENDED
+        if kind in (Kind.FIRST_WRITE, Kind.TORN):
+            return self._tear()
+        if kind in _LOOP_FAULTS:
+            self._stop()
+            self._due = [_LOOP_FAULTS[kind]]
+        elif kind is Kind.FROZEN:
+            self._signal(signal.SIGSTOP)
+            self._closed.wait(_FROZEN_SECONDS)
+            self._signal(signal.SIGCONT)
+        elif kind is Kind.DISK_FULL:
+            _fill(self.checkpoints.parent / FILLER)
+            self._signal(signal.SIGCONT)
+        elif kind is Kind.BIT_FLIPPED:
+            self._stop()
+            state = read_state(self.checkpoints)
+            self.damaged = flip_bit(state, planned.draw)
+            if not self.damaged:
+                return "the training has no checkpoint file"
+            write_state(self.checkpoints, state)
+            self._signal(signal.SIGKILL)
+        else:
+            if kind is Kind.OTHER_WORKERS:
+                self.cancel.set()
+            self._signal(signal.SIGKILL)
+        return ""
+
+    def _tear(self) -> str:
+        """Kill the training as if in the middle of a write; for a later one, note the files before it first."""
+        is_first = self.planned is not None and self.planned.kind is Kind.FIRST_WRITE
+        if self._before is None and not is_first:
+            self._stop()
+            self._before = read_state(self.checkpoints)
+            self._watch.restart()
+            return "the training saved no more"
+        time.sleep(_SETTLE_SECONDS)
+        self._stop()
+        found = self._watch.half_written(self._before or {}, read_state(self.checkpoints))
+        if found is None:
+            self._watch.restart()
+            return "no file of a checkpoint could be followed"
+        state, self.damaged, self.is_in_place = found
+        write_state(self.checkpoints, state)
+        self._signal(signal.SIGKILL)
+        return ""
+
+
+def _fill(path: Path) -> None:
+    with path.open("wb", buffering=0) as file:
+        for size in (1 << 20, 4096):
+            with suppress(OSError):
+                while True:
+                    file.write(bytes(size))

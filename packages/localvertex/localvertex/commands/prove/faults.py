@@ -1,0 +1,63 @@
+"""The faults that a training has to survive, and when each happens: a plan that its seed decides."""
+
+import random
+from dataclasses import dataclass
+from enum import StrEnum
+
+from localvertex.jobs import CustomJob
+from localvertex.jobs.faults.faults import ALL
+
+
+class Kind(StrEnum):
+    """A fault, by the name that `--fault` takes (docs/prove.md)."""
+
+    EARLY = "killed-early"
+    MIDDLE = "killed-in-the-middle"
+    END = "killed-at-the-end"
+    FIRST_WRITE = "killed-at-first-write"
+    SIGTERM = "sigterm"
+    NOTICE = "notice"
+    FROZEN = "frozen"
+    ONE_REPLICA = "one-replica"
+    TORN = "torn-checkpoint"
+    BIT_FLIPPED = "bit-flipped"
+    DISK_FULL = "disk-full"
+    OTHER_WORKERS = "other-workers"
+
+
+KILLS = {*Kind} - {Kind.SIGTERM, Kind.NOTICE, Kind.FROZEN, Kind.DISK_FULL}
+"""Faults after which a replica has not ended by itself."""
+
+_MIDDLE = (0.4, 0.65)
+_FRACTIONS = {
+    Kind.EARLY: (0.08, 0.25),
+    Kind.FIRST_WRITE: (0.0, 0.0),
+    Kind.TORN: (0.3, 0.5),
+    Kind.DISK_FULL: (0.2, 0.5),
+    Kind.END: (0.8, 0.93),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Planned:
+    """A fault of the plan."""
+
+    kind: Kind
+    fraction: float
+    """Of the training, at which it happens."""
+    target: str
+    """The replica, or `all`."""
+    draw: int
+    """Chooses what is left open, such as the bit."""
+
+
+def plan(seed: int, job: CustomJob) -> list[Planned]:
+    """Return all faults, in their order."""
+    others = [each.name for each in job.replicas if not each.is_primary]
+    planned = []
+    for kind in Kind:
+        draw = random.Random(f"{seed}-{kind}")  # noqa: S311 - a plan that can be repeated
+        fraction = draw.uniform(*_FRACTIONS.get(kind, _MIDDLE))
+        target = draw.choice(others) if kind is Kind.ONE_REPLICA and others else ALL
+        planned.append(Planned(kind=kind, fraction=fraction, target=target, draw=draw.randrange(2**30)))
+    return planned

@@ -1,0 +1,110 @@
+"""The numbers in the log of a replica.
+
+`epoch 3 step 40 loss=0.53` has the value loss at 3/40. A line is known by its words, so what only a resumed process
+prints is compared with nothing. Each part of a pattern has a greatest length, and neighbours have no character in
+common: the time for a line is in proportion to its length.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from localvertex_base.userinput.errors import UserError
+
+Key = tuple[float, ...]
+
+_START = re.compile(r"--- start \d+ ---$")
+"""Between the processes of a replica; what stands before it in its line is half of one, which a kill has cut."""
+_MAX_LINE = 4000
+_COUNTERS = re.compile(
+    r"(?:.*[/._])?(?:batch|checkpoint|ckpt|epoch|i|it|iters?|iterations?|n|num_steps|round|saved|steps?|t|updates?)",
+    re.I,
+)
+"""Names that say when a value was measured."""
+_MEASURES = frozenset(
+    "at attempt attempts bytes cpu crc date duration elapsed eta etag fps gb gpu host hour hours kb left mb mem memory "
+    "min mins minute minutes ms pid port ppid ps remaining restart restarts resume resumed resumes retries retry rss s "
+    "seal sec second secs seconds speed start started starts throughput time times timestamp took uptime wall".split()
+)
+"""Words in names of what depends on the machine, the clock or the number of starts, and never on the training."""
+_NUMBER = r"[-+]?(?:(?:\d{1,40}(?:\.\d{0,40})?|\.\d{1,40})(?:[eE][-+]?\d{1,4})?|nan|inf|NaN)(?![\w.]{0,40}\w)"
+_NUMBER += r"(?![ \t]{0,2}(?:s|secs?|seconds?|ms|us|mins?|minutes?|h|hours?|[kKMGT]i?B|\w{1,20}/s(?:ec)?)\b)"
+_PAIR = re.compile(
+    r"(?<![\w.])([A-Za-z_][\w./-]{0,60})[\"']?(?:[ \t]{0,3}[=:][ \t]{0,8}|[ \t]{1,8}|(?=[\[(]))"
+    rf"[\[(]{{0,2}}[ \t]?({_NUMBER}(?:[, \t]{{1,8}}{_NUMBER}){{0,4096}})"
+)
+_DIGEST = re.compile(r"\b(?=[0-9]{0,15}[a-f])(?=[a-f]{0,15}[0-9])[0-9a-f]{16,128}\b")
+_ANY_NUMBER = re.compile(r"[-+]?\d[\d.]{0,40}(?:[eE][-+]?\d{1,4})?|\b(?:nan|NaN|inf)\b")
+_ABOUT_STARTS = re.compile(r"resum|restor|load|start|checkpoint|ckpt|sav|recover|continu|begin", re.I)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Point:
+    """A value that a run has left."""
+
+    name: str
+    """Where it is from, and its own name after the last `|`."""
+    key: Key = ()
+    """When it was measured, such as epoch and step; empty if that is not said."""
+    process: int = 0
+    """Of the replica, counted from 0; of a file always 0."""
+    value: Any
+    """An array of numbers, or a text such as a digest."""
+
+
+def is_measure(name: str) -> bool:
+    """Return whether a name is of what differs between equal trainings, such as a duration."""
+    return not _MEASURES.isdisjoint(re.findall(r"[a-z]+", name.lower()))
+
+
+def pattern(text: str) -> re.Pattern[str]:
+    """Return the expression for a part of a line as users write it: `loss is {loss} after {step} steps`.
+
+    Raises:
+        UserError: It has no names, the same name twice, or names without a text between them.
+    """
+    parts = re.split(r"\{([A-Za-z_]\w{0,59})\}", text)
+    words, names = parts[::2], parts[1::2]
+    if not names or len({*names}) < len(names) or "" in words[1:-1] or re.search(r"[{}]", "".join(words)):
+        example = "'loss is {loss} after {step} steps'"
+        raise UserError(f"--number {text!r}: expected a part of a line with names for its numbers, such as {example}")
+    parts[::2] = [r"\s{1,8}".join(map(re.escape, re.split(r"\s+", each))) for each in words]
+    parts[1::2] = [f"(?P<{name}>{_NUMBER})" for name in names]
+    return re.compile("".join(parts))
+
+
+def read_log(source: str, lines: Iterable[str], patterns: Sequence[re.Pattern[str]]) -> Iterator[Point]:
+    """Yield the values of a log, only those of the patterns if there are any."""
+    process = 0
+    for line in lines:
+        if _START.search(line):
+            process += 1
+            continue
+        # Of a progress bar, each state is a line.
+        for part in line[:_MAX_LINE].split("\r"):
+            if patterns:
+                found = [
+                    pair for each in patterns if (match := each.search(part)) for pair in match.groupdict().items()
+                ]
+                words = ""
+            else:
+                found = [(match[1], match[2]) for match in _PAIR.finditer(part)]
+                words = re.sub(r"\s+", " ", _ANY_NUMBER.sub("#", _DIGEST.sub("@", part))).strip()
+            key = tuple(float(text.split()[0].strip(",")) for name, text in found if _COUNTERS.fullmatch(name))
+            values: dict[str, Any] = {}
+            for name, text in found:
+                if not (_COUNTERS.fullmatch(name) or is_measure(name)):
+                    numbers = np.array([float(each) for each in re.split(r"[, \t]+", text)])
+                    # A list of whole numbers names examples.
+                    is_list = numbers.size > 1 and not (numbers % 1).any()
+                    # The second of `train loss 0.5, validation loss 0.6` has another name.
+                    values[f"{name} {len(values)}" if name in values else name] = (
+                        numbers.astype(int) if is_list else numbers
+                    )
+            values |= {f"digest {at}": each for at, each in enumerate(() if patterns else _DIGEST.findall(part))}
+            if key or not _ABOUT_STARTS.search(part):
+                for name, value in values.items():
+                    yield Point(name=f"{source}|{words}|{name}", key=key, process=process, value=value)

@@ -1,0 +1,179 @@
+"""What a run has left: the numbers of its logs and event logs, and the arrays, metrics and scalars in its files.
+
+Nothing of a file is ever run: pickles are not loaded. A file that no reader reads is known by its digest alone.
+"""
+
+import hashlib
+import io
+import json
+import re
+import struct
+import zipfile
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from localvertex.commands.prove.numbers import Key, Point, is_measure, read_log
+from localvertex_base.userinput.regular_files import open_regular
+
+Observation = dict[str, list[Point]]
+"""Points by their names, in the order of the log."""
+
+UNREAD = "sha256 "
+"""Begins the value of a file that no reader reads."""
+
+_MAX_BYTES = 512 << 20
+"""Of a file."""
+_NOT_OUTPUTS = re.compile(
+    r"(^|[._/-])(tmp|temp|partial|lock|bak|lease|events|aside\S*|exact_resume|__pycache__|log|manifest\.json)([._/-]|$)|~$"
+)
+_DIGEST = re.compile(r"[0-9a-f]{16,128}")
+_FLOAT = 1
+"""DT_FLOAT of tensorflow/core/framework/types.proto."""
+_EVENT_KEYS = {"steps": ("first_step", "last_step"), "evaluate": ("step",)}
+_Items = Iterable[tuple[str, Any]]
+
+
+def observe(base: Path, logs: Sequence[Path], patterns: Sequence[re.Pattern[str]]) -> Observation:
+    """Read a run.
+
+    Args:
+        base: The folder of its outputs; the event logs of its replicas are below.
+        logs: The log of each replica, whose folder has further outputs.
+        patterns: Which lines of the logs have numbers; none: all.
+    """
+    found: Observation = defaultdict(list)
+    points = [point for log in logs for point in read_log(log.stem, _text(log).splitlines(), patterns)]
+    points += [point for log in logs for point in _events(base / "checkpoints" / "events" / f"{log.stem}.jsonl")]
+    for folder in (base, *{log.parent for log in logs}):
+        for path in sorted(folder.rglob("*")):
+            name = path.relative_to(folder.parent).as_posix()
+            if path.is_file() and not path.is_symlink() and ("tfevents" in name or not _NOT_OUTPUTS.search(name)):
+                points += _of_file(name, path)
+    for point in points:
+        found[point.name].append(point)
+    return dict(found)
+
+
+def _text(path: Path) -> str:
+    return _bytes(path).decode(errors="replace")
+
+
+def _bytes(path: Path) -> bytes:
+    with suppress(OSError), open_regular(path) as file:
+        return bytes(file.read(_MAX_BYTES))
+    return b""
+
+
+def _events(path: Path) -> Iterator[Point]:
+    """Yield the values of an event log (docs/events.md): of each range of steps, and of each evaluation."""
+    process = -1
+    for line in _text(path).splitlines():
+        with suppress(ValueError, KeyError, TypeError):
+            event = json.loads(line)
+            process += event["event"] == "start"
+            names = _EVENT_KEYS.get(event["event"], ("",))
+            key = tuple(float(event[name]) for name in names)
+            for name in ("loss", "accuracy", "learning_rate", "score"):
+                if isinstance(event.get(name), int | float):
+                    source = f"{path.stem}|event {event['event']}|{name}"
+                    yield Point(name=source, key=key, process=max(process, 0), value=np.array(float(event[name])))
+
+
+def _of_file(name: str, path: Path) -> Iterator[Point]:
+    content = _bytes(path)
+    if "tfevents" in name:
+        with suppress(ImportError):
+            for tag, step, scalar in _scalars(content):
+                yield Point(name=f"{name.rpartition('/')[0]}|scalars|{tag}", key=step, value=np.array(scalar))
+        return
+    # A reader meets whatever a program has written, also half of a file; without its package, it reads none.
+    try:
+        items = [(each, np.asarray(value)) for each, value in _READERS[path.suffix.lower()](content)]
+    except Exception:
+        items = [("", np.asarray(f"{UNREAD}{hashlib.sha256(content).hexdigest()}"))]
+    for each, value in items:
+        if not is_measure(each):
+            yield Point(name=f"{name}|{each}", value=value if value.dtype.kind in "biufc" else str(value.tolist()))
+
+
+def _npz(content: bytes) -> _Items:
+    loaded = np.load(io.BytesIO(content), allow_pickle=False)
+    if isinstance(loaded, np.ndarray):
+        yield "", loaded
+        return
+    for each in loaded.files:
+        # An array of objects is a pickle.
+        with suppress(ValueError):
+            yield each, loaded[each]
+
+
+def _h5(content: bytes) -> _Items:
+    import h5py  # type: ignore[import-untyped]
+
+    found: list[tuple[str, Any]] = []
+    with h5py.File(io.BytesIO(content), "r") as file:
+        file.visititems(lambda name, each: found.append((name, each[()])) if hasattr(each, "dtype") else None)
+    return found
+
+
+def _keras(content: bytes) -> _Items:
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        return [item for each in archive.namelist() if each.endswith(".h5") for item in _h5(archive.read(each))]
+
+
+def _safetensors(content: bytes) -> _Items:
+    end = 8 + struct.unpack_from("<Q", content)[0]
+    for name, about in json.loads(content[8:end]).items():
+        if name != "__metadata__":
+            # Types that NumPy lacks, such as BF16, and whole numbers are compared by their bits.
+            kind = {"F": "<f", "I": "<i", "U": "<u"}.get(about["dtype"][0], "<u") + str(
+                int(about["dtype"][-2:]) // 8 or 1
+            )
+            first, last = about["data_offsets"]
+            yield name, np.frombuffer(content[end + first : end + last], kind)
+
+
+def _leaves(value: Any, name: str = "") -> _Items:
+    """Yield the numbers and digests of JSON; a list of numbers or texts is one value."""
+    if isinstance(value, dict):
+        for key, each in value.items():
+            yield from _leaves(each, f"{name}.{key}" if name else key)
+    elif isinstance(value, list) and any(isinstance(each, dict) for each in value):
+        for at, each in enumerate(value):
+            yield from _leaves(each, f"{name}.{at}")
+    elif isinstance(value, list | int | float) or (isinstance(value, str) and _DIGEST.fullmatch(value)):
+        yield name, value
+
+
+def _scalars(content: bytes) -> Iterator[tuple[str, Key, float]]:
+    """Yield tag, step and value from an event file of TensorBoard."""
+    from tensorboard.compat.proto.event_pb2 import Event
+
+    position = 0
+    while position + 12 <= len(content):
+        size = struct.unpack_from("<Q", content, position)[0]
+        event = Event.FromString(content[position + 12 : position + 12 + size])
+        position += size + 16
+        for each in event.summary.value:
+            # TensorBoard's own reader would import TensorFlow.
+            packed = np.frombuffer(each.tensor.tensor_content, "<f4") if each.tensor.dtype == _FLOAT else ()
+            values = [*packed, *each.tensor.float_val] if each.HasField("tensor") else [each.simple_value]
+            if len(values) == 1 and not is_measure(each.tag):
+                yield each.tag, (float(event.step),), float(values[0])
+
+
+_READERS: dict[str, Callable[[bytes], _Items]] = {
+    ".npy": _npz,
+    ".npz": _npz,
+    ".h5": _h5,
+    ".hdf5": _h5,
+    ".keras": _keras,
+    ".safetensors": _safetensors,
+    ".json": lambda content: _leaves(json.loads(content)),
+    ".txt": lambda content: [("", [float(each) for each in content.split()])],
+}

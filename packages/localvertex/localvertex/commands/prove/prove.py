@@ -1,0 +1,194 @@
+"""Proves a training: undisturbed runs first, then one run for each fault, each compared with the undisturbed ones."""
+
+import shutil
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from re import Pattern
+
+from localvertex.commands.prove.causes import Cause, causes
+from localvertex.commands.prove.comparison import BAD, Comparison, Verdict, compare
+from localvertex.commands.prove.disturbance import Disturbance
+from localvertex.commands.prove.faults import Kind, Planned, plan
+from localvertex.commands.prove.outputs import Observation, observe
+from localvertex.commands.prove.trial import Trial, run
+from localvertex.errors import TaskFailed
+from localvertex.jobs import CustomJob
+from localvertex.runner.options import Options
+from localvertex_base.lines import WriteLine
+from localvertex_base.userinput.errors import UserError
+
+_NUM_MORE = 3
+"""Undisturbed runs, if the first two differ."""
+_NUM_TRIES = 5
+"""Of a fault, if the training ends before it."""
+_LOOSE = 1e-3
+"""Relative difference that sums in another order explain after many steps."""
+_NOTHING = (
+    "no numbers in the log, no arrays and no metrics to compare; print lines such as 'step 10 loss=0.5', or give "
+    "--number 'loss is {loss} after {step}'"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """What came of one fault."""
+
+    fault: Kind
+    verdict: Verdict
+    reason: str = ""
+    """Why it cannot be judged, or did not finish."""
+    causes: list[Cause] = field(default_factory=list)
+    comparison: Comparison = field(default_factory=Comparison)
+    exit_codes: list[int] = field(default_factory=list)
+    seconds_lost: float = 0.0
+    damaged: str = ""
+    """The file that the fault has hit."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Proof:
+    """What came of all faults."""
+
+    name: str
+    seed: int
+    num_undisturbed: int
+    is_noisy: bool
+    """Whether undisturbed runs differ."""
+    results: list[Result]
+    asked: Collection[Kind]
+    """Faults that the user named."""
+
+    @property
+    def exit_code(self) -> int:
+        """0; 1 for a fault with another end; 2 if nothing, or a fault that was asked for, can be judged."""
+        unjudged = {each.fault for each in self.results if each.verdict is Verdict.CANNOT_BE_JUDGED}
+        if any(each.verdict in BAD for each in self.results):
+            return 1
+        return 2 if unjudged & {*self.asked} or len(unjudged) == len(self.results) else 0
+
+
+def prove(
+    job: CustomJob,
+    folder: Path,
+    options: Options,
+    *,
+    seed: int,
+    asked: Collection[Kind],
+    patterns: Sequence[Pattern[str]],
+    report: WriteLine,
+    show: Callable[[Result], None],
+) -> Proof:
+    """Run everything, in a new folder each.
+
+    Args:
+        job: What trains.
+        folder: An empty folder; runs that ended differently stay in it.
+        options: How the job runs.
+        seed: Of the plan.
+        asked: The faults; none: all.
+        patterns: Which lines of the logs have numbers.
+        report: Receives the cost.
+        show: Receives each result.
+
+    Raises:
+        UserError: An undisturbed run fails, or has nothing that could be compared.
+    """
+    name, references = job.display_name, list[Observation]()
+
+    def run_undisturbed() -> Disturbance:
+        try:
+            trial = run(job, folder / f"undisturbed-{len(references) + 1}", options)
+        except TaskFailed as error:
+            raise UserError(f"{name} cannot be started: {error}") from None
+        if not trial.has_finished:
+            where = ", ".join(map(str, trial.logs))
+            raise UserError(f"{name}: the undisturbed run failed: {trial.outcomes[-1].error}; its log: {where}")
+        references.append(observe(trial.base, trial.logs, patterns))
+        return trial.disturbance
+
+    planned = [each for each in plan(seed, job) if not asked or each.kind in asked]
+    pace, number = run_undisturbed(), len(planned) + 2
+    report(
+        f"{name}: the first undisturbed run took {pace.seconds:.1f} s; {number} runs take about "
+        f"{number * pace.seconds / 60:.1f} min, and {_NUM_MORE} more if undisturbed runs differ"
+    )
+    run_undisturbed()
+    among = compare(references, references[0])
+    if not among.num_compared:
+        raise UserError(f"{name}: {_NOTHING}")
+    for _ in range(_NUM_MORE if among.is_noisy else 0):
+        run_undisturbed()
+    results: list[Result] = []
+    for each in planned:
+        result = _result(job, folder, options, each, pace, references, patterns)
+        if each.kind is Kind.BIT_FLIPPED and result.causes:
+            # What other kills show is no fault of the bit.
+            result = replace(result, causes=next((known.causes for known in results if known.causes), result.causes))
+        results.append(result)
+        show(result)
+    return Proof(
+        name=name,
+        seed=seed,
+        num_undisturbed=len(references),
+        is_noisy=among.is_noisy,
+        results=results,
+        asked=asked,
+    )
+
+
+def _result(
+    job: CustomJob,
+    folder: Path,
+    options: Options,
+    planned: Planned,
+    pace: Disturbance,
+    references: Sequence[Observation],
+    patterns: Sequence[Pattern[str]],
+) -> Result:
+    kind = planned.kind
+    for attempt in range(_NUM_TRIES):
+        root = folder / f"{kind}-{attempt + 1}"
+        try:
+            trial = run(job, root, options, planned, pace)
+        except TaskFailed as error:
+            return Result(fault=kind, verdict=Verdict.CANNOT_BE_JUDGED, reason=str(error))
+        if not trial.problem:
+            break
+        planned = replace(planned, fraction=planned.fraction * 0.75)
+    else:
+        return Result(fault=kind, verdict=Verdict.CANNOT_BE_JUDGED, reason=trial.problem)
+    rounding = {"rounding": _LOOSE} if kind is Kind.OTHER_WORKERS else {}
+    comparison = compare(references, observe(trial.base, trial.logs, patterns), **rounding)
+    verdict, reason = judge(kind, trial, comparison)
+    is_bad = verdict in BAD
+    if not is_bad:
+        shutil.rmtree(root, ignore_errors=True)
+    return Result(
+        fault=kind,
+        verdict=verdict,
+        reason=reason,
+        causes=causes(kind, verdict, trial, comparison) if is_bad else [],
+        comparison=comparison,
+        exit_codes=trial.exit_codes,
+        seconds_lost=round(max(0.0, trial.disturbance.seconds - pace.seconds), 1),
+        damaged=trial.disturbance.damaged,
+    )
+
+
+def judge(kind: Kind, trial: Trial, comparison: Comparison) -> tuple[Verdict, str]:
+    """Return the verdict on a run, and the reason for those that need one."""
+    error = trial.outcomes[-1].error
+    is_short = any(each.is_of_end for each in comparison.differences) or not comparison.num_compared
+    if kind is Kind.SIGTERM and trial.exit_codes == [0] and is_short:
+        return Verdict.DID_NOT_FINISH, "the program exited with 0 after SIGTERM, so the job has succeeded early"
+    if kind is Kind.OTHER_WORKERS and trial.has_finished and comparison.differences:
+        # Batches, dropout and learning rates may depend on it in a right training, too.
+        reason = f"the numbers of this training depend on the number of workers: {comparison.differences[0]}"
+        return Verdict.CANNOT_BE_JUDGED, reason
+    if trial.has_finished:
+        return comparison.verdict, "" if comparison.num_compared else _NOTHING
+    if kind is Kind.BIT_FLIPPED and trial.is_refused:
+        # No kill leaves such a file, and the program does not train on with it.
+        return Verdict.CANNOT_BE_JUDGED, f"the program refuses the damaged checkpoint: {error}"
+    return Verdict.DID_NOT_FINISH, error

@@ -1,0 +1,186 @@
+"""One run of a job in a folder of its own, undisturbed or with one fault, by the restart rules of Vertex AI."""
+
+import shutil
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from localvertex.commands.prove.disturbance import ENDED, FILLER, Disturbance
+from localvertex.commands.prove.faults import KILLS, Kind, Planned
+from localvertex.errors import TaskFailed
+from localvertex.jobs import CustomJob, JobState, Outcome, Pool, Workspace, images, run_job
+from localvertex.jobs.faults.faults import ALL
+from localvertex.jobs.faults.injector import Disturb
+from localvertex.jobs.job import PRIMARY
+from localvertex.processes import logs
+from localvertex.processes.processes import Processes
+from localvertex.runner.options import Options
+from localvertex.store import record
+from localvertex_base import linux
+
+_GRACE_SECONDS = 10.0
+_DISK = 'mount -t tmpfs -o size=64m none "$0" && mkdir "$0/checkpoints" && echo ready && exec cat'
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """A run that has ended."""
+
+    base: Path
+    """The folder of its outputs."""
+    logs: list[Path]
+    outcomes: list[Outcome]
+    """Of the job, and of the next one for faults that take two."""
+    disturbance: Disturbance
+
+    @property
+    def has_finished(self) -> bool:
+        """Whether the last job succeeded."""
+        return self.outcomes[-1].state is JobState.SUCCEEDED
+
+    @property
+    def exit_codes(self) -> list[int]:
+        """The exit codes of the primary replica's processes, in their order."""
+        spans = [span for each in self.outcomes for span in each.status.replicas[0].spans]
+        return [span.exit_code for span in spans if span.exit_code is not None]
+
+    @property
+    def problem(self) -> str:
+        """Why the fault did not happen; empty if it has."""
+        planned = self.disturbance.planned
+        if planned and planned.kind in KILLS:
+            replicas = [each for each in self.outcomes[0].status.replicas if planned.target in (ALL, each.name)]
+            if not any(span.exit_code for each in replicas for span in each.spans):
+                return ENDED
+        return self.disturbance.problem
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether an exit code that is not restarted has ended the last job."""
+        return not self.has_finished and any("permanent" in text for _, text in self.outcomes[-1].status.marks)
+
+
+def run(
+    job: CustomJob, root: Path, options: Options, planned: Planned | None = None, pace: Disturbance | None = None
+) -> Trial:
+    """Run a job to its end.
+
+    Args:
+        job: The job.
+        root: A new folder for all its files.
+        options: How containers run, and where buckets are.
+        planned: The fault; None: undisturbed.
+        pace: Of an undisturbed run; None: undisturbed.
+
+    Raises:
+        TaskFailed: The job cannot be started, or the fault is impossible for it or on this machine.
+    """
+    base, folder, kind = root / "output", root / "folder", planned and planned.kind
+    (base / "checkpoints").mkdir(parents=True)
+    folder.mkdir()
+    job = _in_folder(job, base, {"PYTHONPYCACHEPREFIX": str(root.parent / "pycache")})
+    if pace is not None:
+        # What takes ten times as long hangs.
+        seconds = min(job.scheduling.timeout_seconds, 10 * pace.seconds + 120)
+        job = replace(job, scheduling=replace(job.scheduling, timeout_seconds=seconds))
+    if kind in (Kind.ONE_REPLICA, Kind.OTHER_WORKERS) and not any(pool.number == 1 for pool in job.pools):
+        raise TaskFailed("the job has no pool of workers")
+    following = _with_pools(job, _with_other_workers) if kind is Kind.OTHER_WORKERS else None
+    cancel, outside = threading.Event(), base
+    with ExitStack() as stack:
+        if kind is Kind.DISK_FULL:
+            if any(images.is_container_command(pool, options.container_choice) for pool in job.pools):
+                raise TaskFailed("a container does not see a small disk of this machine")
+            pid = stack.enter_context(_small_disk(base))
+            outside = Path(f"/proc/{pid}/root{base}")
+            job = following = _on_disk(job, pid, folder)
+        disturbance = Disturbance(
+            planned=planned,
+            pace=pace,
+            checkpoints=outside / "checkpoints",
+            log=folder / f"{PRIMARY}.log",
+            cancel=cancel,
+        )
+        try:
+            outcomes = [_run(job, folder, options, cancel, disturbance)]
+            (outside / FILLER).unlink(missing_ok=True)
+            if following and outcomes[0].state is not JobState.SUCCEEDED and not disturbance.problem:
+                for path in folder.glob("workerpool*.log"):
+                    logs.add(path, "--- start 2 ---")
+                outcomes.append(_run(following, folder, options, threading.Event(), lambda replicas, seconds: []))
+        finally:
+            disturbance.close()
+        if outside != base:
+            shutil.copytree(outside, base, dirs_exist_ok=True, symlinks=True)
+    found = sorted(folder.glob("workerpool*.log"))
+    return Trial(base=base, logs=found, outcomes=outcomes, disturbance=disturbance)
+
+
+def _with_pools(job: CustomJob, change: Callable[[Pool], Pool]) -> CustomJob:
+    return replace(job, pools=tuple(map(change, job.pools)))
+
+
+def _in_folder(job: CustomJob, base: Path, variables: dict[str, str]) -> CustomJob:
+    """Return the job with its outputs in a folder, also where its words name theirs, and with more variables."""
+    own = job.base_output_directory.rstrip("/")
+
+    def changed(pool: Pool) -> Pool:
+        words = [tuple(map(replaced, each)) for each in (pool.entry_point, pool.arguments)]
+        env = {name: replaced(value) for name, value in pool.env.items()}
+        return replace(pool, entry_point=words[0], arguments=words[1], env=env | variables)
+
+    def replaced(text: str) -> str:
+        text = text.replace("{checkpoints}", f"{base}/checkpoints")
+        return text.replace(own, str(base)) if own else text
+
+    return replace(_with_pools(job, changed), base_output_directory=str(base))
+
+
+def _run(job: CustomJob, folder: Path, options: Options, cancel: threading.Event, disturb: Disturb) -> Outcome:
+    private, root = options.work_dir.absolute() / record.PRIVATE, options.gcs_root
+    processes = Processes(grace_seconds=_GRACE_SECONDS)
+    try:
+        return run_job(
+            job,
+            workspace=Workspace(folder=folder, private_dir=private, buckets=root and root.absolute()),
+            processes=processes,
+            containers=options.container_choice,
+            cancel=cancel,
+            disturb=disturb,
+        )
+    finally:
+        processes.stop(at_once=True)
+
+
+def _with_other_workers(pool: Pool) -> Pool:
+    """Return the pool of workers with one less, or with a second one."""
+    return replace(pool, num_replicas=pool.num_replicas - 1 or 2) if pool.number == 1 else pool
+
+
+@contextmanager
+def _small_disk(base: Path) -> Iterator[int]:
+    """Mount a disk of 64 MiB at a folder in a namespace, and return the process that holds it.
+
+    Raises:
+        TaskFailed: This user may not mount.
+    """
+    if not linux.is_used() or not all(map(shutil.which, ("unshare", "nsenter"))):
+        raise TaskFailed("a small disk needs unshare and nsenter of Linux")
+    words = ["unshare", "-rm", "sh", "-c", _DISK, str(base)]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as holder:
+        try:
+            if holder.stdout is None or not holder.stdout.readline():
+                raise TaskFailed("this user may not mount a small disk")
+            yield holder.pid
+        finally:
+            holder.kill()
+
+
+def _on_disk(job: CustomJob, pid: int, folder: Path) -> CustomJob:
+    """Return the job with commands that see the disk, from whose root nsenter begins."""
+    enter = ("nsenter", f"--target={pid}", "--user", "--mount", "--preserve-credentials", "--")
+    words = (*enter, "sh", "-c", 'cd "$0" && exec "$@"', str(folder))
+    return _with_pools(job, lambda pool: replace(pool, entry_point=(*words, *pool.entry_point), has_local_command=True))

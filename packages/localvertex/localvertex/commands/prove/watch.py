@@ -1,0 +1,156 @@
+"""What is written in a checkpoint folder, and what a kill in the middle of a write would have left there.
+
+The kernel reports each change (inotify). `half_written` makes the files that a kill leaves: those before the save, and
+half of the first file of the save under the name that it was written with, a temporary or its final one.
+"""
+
+import ctypes
+import os
+import re
+import struct
+from contextlib import suppress
+from pathlib import Path
+
+from localvertex_base import linux
+
+_WRITTEN, _FROM, _TO, _CREATED, _IS_FOLDER = 0x8, 0x40, 0x80, 0x100, 0x40000000
+"""From linux/inotify.h; a file is written when it is closed after writing."""
+_HEAD = struct.Struct("iIII")
+_MAX_BYTES = 512 << 20
+_LOGS = re.compile(r"(^|/)events(/|$)|tfevents|\.log$")
+"""Files that grow and are no checkpoints."""
+_TEMPORARY = re.compile(r"(^|[./_-])(tmp|temp|partial|part|incomplete)([./_-]|$|\d)|~$", re.I)
+
+State = dict[str, tuple[bytes, int]]
+"""The content and the time of change, in nanoseconds, of each file, by its path in the folder."""
+
+
+class FolderWatch:
+    """Follows a folder; elsewhere than on Linux, it sees nothing."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._paths = folder, dict[int, str]()
+        self.written = list[str]()
+        """Files in the order in which they were complete, by the name that they were written with."""
+        self.renames = list[tuple[str, str]]()
+        if linux.is_used():
+            self._libc = ctypes.CDLL(None)
+            self._fd = self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+            self._add("")
+
+    def close(self) -> None:
+        """Stop watching."""
+        if linux.is_used():
+            os.close(self._fd)
+
+    def restart(self) -> None:
+        """Forget what was written."""
+        self.written, self.renames = [], []
+
+    def poll(self) -> int:
+        """Note what has happened since the last call; return the number of written files."""
+        num_before, origins, position = len(self.written), dict[int, str](), 0
+        data = b""
+        with suppress(OSError, AttributeError):
+            while True:
+                data += os.read(self._fd, 1 << 16)
+        while position < len(data):
+            number, mask, cookie, length = _HEAD.unpack_from(data, position)
+            position += _HEAD.size + length
+            path = self._paths.get(number, "") + os.fsdecode(data[position - length : position].rstrip(b"\0"))
+            if mask & _FROM:
+                origins[cookie] = path
+            elif mask & _TO and cookie in origins:
+                self.renames.append((origins[cookie], path))
+            if mask & _IS_FOLDER and mask & (_CREATED | _TO):
+                # A folder that was renamed before it could be watched has files with its former name.
+                self._add(f"{path}/", f"{origins.get(cookie, path)}/")
+            elif mask & _WRITTEN:
+                self._note(path)
+        return len(self.written) - num_before
+
+    def _add(self, path: str, written_as: str = "") -> None:
+        """Watch a folder, and those in it; files of a new one may be there before it is watched."""
+        mask = _WRITTEN | _FROM | _TO | _CREATED
+        number = self._libc.inotify_add_watch(self._fd, os.fsencode(self._folder / path), mask)
+        is_new = written_as and number not in self._paths
+        self._paths[number] = path
+        with suppress(OSError):
+            for each in os.scandir(self._folder / path):
+                if each.is_dir(follow_symlinks=False):
+                    self._add(f"{path}{each.name}/", written_as and f"{written_as}{each.name}/")
+                elif is_new:
+                    self._note(f"{written_as}{each.name}")
+
+    def _note(self, path: str) -> None:
+        if not _LOGS.search(path):
+            self.written.append(path)
+
+    @property
+    def overwrites(self) -> bool:
+        """Whether a file was written twice under its final name."""
+        temporary = {old for old, _ in self.renames}
+        names = [each for each in self.written if each not in temporary and not _TEMPORARY.search(each)]
+        return len({*names}) < len(names)
+
+    def half_written(self, before: State, after: State) -> tuple[State, str, bool] | None:
+        """Return the state in the middle of the first write, the file, and whether that had its final name."""
+        for name in dict.fromkeys(self.written):
+            final = name
+            for old, new in self.renames:
+                final = new + final[len(old) :] if f"{final}/".startswith(f"{old}/") else final
+                if final != name:
+                    break
+            content, changed = after.get(final, (b"", 0))
+            if len(content) > 1:
+                half = content[: len(content) // 2], changed
+                return before | {name: half}, name, final == name and not _TEMPORARY.search(name)
+        return None
+
+
+def read_state(folder: Path) -> State:
+    """Return all files of a folder.
+
+    Raises:
+        OSError: They cannot be read, or have more than 512 MiB.
+    """
+    paths = [path for path in sorted(folder.rglob("*")) if path.is_file() and not path.is_symlink()]
+    if sum(path.stat().st_size for path in paths) > _MAX_BYTES:
+        raise OSError(0, "more than 512 MiB of checkpoints")
+    return {path.relative_to(folder).as_posix(): (path.read_bytes(), path.stat().st_mtime_ns) for path in paths}
+
+
+def write_state(folder: Path, state: State) -> None:
+    """Make a folder have these files; logs, which only grow, stay as they are."""
+    present = read_state(folder)
+    for name in present.keys() | state.keys():
+        path = folder / name
+        if _LOGS.search(name) or present.get(name) == state.get(name):
+            continue
+        if name not in state:
+            path.unlink()
+            # A folder without its files would not have been there either.
+            with suppress(OSError):
+                path.parent.rmdir() if path.parent != folder else None
+            continue
+        content, changed = state[name]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+        os.utime(path, ns=(changed, changed))
+
+
+def flip_bit(state: State, draw: int) -> str:
+    """Flip a bit in the middle half of the newest checkpoint file, and return its name; empty without one."""
+    # Of the files that were saved within a second, the largest has the weights.
+    order = [
+        (changed // 10**9, len(content), name)
+        for name, (content, changed) in state.items()
+        if content and not (_LOGS.search(name) or _TEMPORARY.search(name))
+    ]
+    if not order:
+        return ""
+    name = max(order)[2]
+    content = bytearray(state[name][0])
+    content[len(content) // 4 + draw % (len(content) // 2 + 1)] ^= 1 << draw % 8
+    state[name] = bytes(content), state[name][1]
+    return name

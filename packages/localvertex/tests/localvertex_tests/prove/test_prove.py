@@ -1,0 +1,199 @@
+"""Whole proofs of small trainings: each defect is found, no right training is accused, and nothing is left or changed.
+
+The wrong trainings are rewritten from public reports, which each names.
+"""
+
+import hashlib
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from vertex_testing.browser import browser as browser, needs_chromium, opened_report
+
+PIPELINES = Path(__file__).parents[2] / "data" / "accelerators" / "pipelines"
+TRAININGS = Path(__file__).parent / "trainings"
+WRONG = {
+    "schedule": {"learning-rate schedule not restored"},
+    "optimizer": {"optimizer not restored"},
+    "sampler": {"data order"},
+    "random_state": {"random state"},
+    "in_place": {"checkpoint written in place"},
+    "exit_code": {"exit code"},
+    "epoch": {"steps repeated or left out"},
+}
+RIGHT = [path.stem for path in sorted((TRAININGS / "right").glob("*.py"))]
+
+OWN_FOLDERS = """
+import json, os, runpy, sys
+task = json.loads(os.environ["CLUSTER_SPEC"])["task"]
+os.environ["AIP_CHECKPOINT_DIR"] += f"{task['type']}-{task['index']}"
+os.makedirs(os.environ["AIP_CHECKPOINT_DIR"], exist_ok=True)
+if task["type"] != "workerpool0":
+    os.environ["AIP_MODEL_DIR"] = os.environ["AIP_CHECKPOINT_DIR"]
+runpy.run_path(sys.argv[1])
+"""
+"""Runs a program with a checkpoint folder for each replica."""
+
+Prove = Callable[..., tuple[int, str, Any]]
+
+
+def digests(folder: Path) -> dict[str, str]:
+    return {str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.fixture
+def prove(tmp_path: Path) -> Prove:
+    """Return a function that proves a training, and checks what may never happen."""
+
+    def prove_(*words: str, seed: int = 0, faults: tuple[str, ...] = ()) -> tuple[int, str, Any]:
+        before = digests(TRAININGS)
+        flags = [word for fault in faults for word in ("--fault", fault)]
+        command = [
+            sys.executable,
+            "-m",
+            "localvertex",
+            "prove",
+            "--seed",
+            str(seed),
+            "--json",
+            "proof.json",
+            *flags,
+            *words,
+        ]
+        env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+        done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=1200)
+        assert digests(TRAININGS) == before
+        assert {path.name for path in tmp_path.iterdir()} <= {"runs", "proof.json", "train.py", "job.yaml"}
+        for path in Path("/proc").glob("[0-9]*/cmdline"):
+            try:
+                assert str(tmp_path / "runs") not in path.read_text()
+            except OSError:
+                continue
+        proofs = json.loads((tmp_path / "proof.json").read_text()) if (tmp_path / "proof.json").exists() else []
+        assert max(map(len, done.stdout.splitlines()), default=0) <= 120
+        return done.returncode, done.stdout + done.stderr, proofs and proofs[0]
+
+    return prove_
+
+
+def training(kind: str, name: str) -> list[str]:
+    words = ["--", "python", str(TRAININGS / kind / f"{name}.py")]
+    return [*words, "{checkpoints}"] if name == "in_place" else words
+
+
+@pytest.mark.slow
+def test_a_defect_is_found(prove: Prove) -> None:
+    code, text, proof = prove(*training("wrong", "schedule"), faults=("killed-in-the-middle",))
+    assert code == 1, text
+    (fault,) = proof["faults"]
+    assert (fault["verdict"], fault["causes"]) == ("different", ["learning-rate schedule not restored"]), text
+    assert re.search(r"^schedule: 0 of 1 faults equal; 0 cannot be judged$", text, re.M)
+    (page,) = re.findall(r"^curves: (.*)$", text, re.M)
+    assert "learning-rate schedule not restored" in Path(page).read_text()
+
+
+@pytest.mark.slow
+def test_the_command_of_the_page_accuses_no_right_training(prove: Prove, package: Path, tmp_path: Path) -> None:
+    (line,) = re.findall(r"^    (python .*)$", (package / "docs" / "prove.md").read_text(), re.M)
+    (tmp_path / "train.py").write_text((TRAININGS / "right" / "exact.py").read_text())
+    words = shlex.split(line)
+    assert words[:4] == ["python", "-m", "localvertex", "prove"]
+    code, text, proof = prove(*words[4:], faults=("torn-checkpoint",))
+    assert code == 0, text
+    assert [each["verdict"] for each in proof["faults"]] == ["equal"], text
+
+
+@pytest.mark.slow
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("name", WRONG)
+def test_every_defect_is_found(prove: Prove, name: str, seed: int) -> None:
+    code, text, proof = prove(*training("wrong", name), seed=seed)
+    assert code == 1, text
+    found = [set(each["causes"]) for each in proof["faults"] if each["causes"]]
+    assert any(each & WRONG[name] for each in found), text
+
+
+@pytest.mark.slow
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("name", RIGHT)
+def test_no_right_training_is_accused(prove: Prove, name: str, seed: int) -> None:
+    code, text, proof = prove(*training("right", name), seed=seed)
+    assert code == 0, text
+    verdicts = [each["verdict"] for each in proof["faults"]]
+    assert {*verdicts} <= {"equal", "equal within noise", "cannot be judged"}
+    assert sum(each.startswith("equal") for each in verdicts) >= 8, text
+
+
+@pytest.mark.slow
+@pytest.mark.soak
+@needs_chromium
+def test_the_page_in_a_browser(prove: Prove, browser: Browser) -> None:
+    _, text, _ = prove(*training("wrong", "schedule"), faults=("killed-in-the-middle",))
+    (page,) = re.findall(r"^curves: (.*)$", text, re.M)
+    with opened_report(browser, Path(page)) as view:
+        expect(view.get_by_role("row", name="killed-in-the-middle")).to_contain_text("schedule not restored")
+        expect(view.locator("figure")).to_have_count(2)
+        view.get_by_label("Fault").select_option("killed-in-the-middle")
+        expect(view.locator("figure canvas")).to_have_count(2)
+
+
+@pytest.mark.slow
+@pytest.mark.soak
+def test_one_of_two_replicas_is_lost(prove: Prove, tmp_path: Path) -> None:
+    command = ["python", "-c", OWN_FOLDERS, str(TRAININGS / "right" / "exact.py")]
+    pool = {
+        "machineSpec": {"machineType": "n1-standard-4"},
+        "replicaCount": 1,
+        "containerSpec": {"imageUri": "gcr.io/x/y:1", "command": command},
+    }
+    (tmp_path / "job.yaml").write_text(json.dumps({"displayName": "two", "jobSpec": {"workerPoolSpecs": [pool, pool]}}))
+    code, text, proof = prove("job.yaml", faults=("one-replica", "other-workers", "killed-in-the-middle"))
+    assert code == 0, text
+    assert {each["verdict"] for each in proof["faults"]} <= {"equal", "equal within noise"}, text
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--fault", "melted", "--", "true"], "error: --fault 'melted': expected killed-early, "),
+        (["--number", "loss", "--", "true"], "error: --number 'loss': expected a part of a line with names"),
+        ([str(PIPELINES / "literal.json")], "error: the pipeline uses features that cannot run locally:"),
+        (["--number", "{1}", "--", "true"], "error: --number '{1}': expected a part of a line with names"),
+        (["no.json"], "error: no.json cannot be read"),
+        ([str(PIPELINES / "camel.json"), "--step", "x"], "no step has this name; its steps are custom-training-job"),
+        (["--step", "train", "--", "true"], "error: true: --step and parameters are of compiled pipelines"),
+        (["--", "no-such-program"], "error: 'no-such-program': expected a program, or a .json or .yaml file"),
+        (["--json", "no-folder/x.json", "--", "true"], "error: --json 'no-folder/x.json': its folder does not exist"),
+    ],
+)
+def test_wrong_input(capsys: pytest.CaptureFixture[str], tmp_path: Path, words: list[str], message: str) -> None:
+    from localvertex.__main__ import main
+
+    assert main(["prove", "--work-dir", str(tmp_path / "runs"), *words]) == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("program", "message"),
+    [
+        pytest.param("false", "the undisturbed run failed", marks=pytest.mark.soak),
+        ("true", "no numbers in the log"),
+    ],
+)
+def test_what_cannot_be_judged_is_not_equal(prove: Prove, program: str, message: str) -> None:
+    code, text, _ = prove("--", program)
+    assert code == 2
+    assert message in text
