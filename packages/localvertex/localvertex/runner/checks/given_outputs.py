@@ -12,7 +12,7 @@ from typing import Any
 
 from localvertex.store.executor_files import RESOURCES
 from localvertex.store.task import title_of
-from localvertex.values.configuration import Configuration, key
+from localvertex.values.configuration import Configuration, key, path_in
 from localvertex_base.compiled.spec import ArtifactSpec, Component, Dag, Pipeline, TaskSpec
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.parameters import ParameterSpec, ParameterType, convert
@@ -144,7 +144,7 @@ def _check(task: NamedTask, outputs: Mapping[str, Any], folder: Path) -> dict[st
                 parameters[name] = convert(value, each.type)
             else:
                 artifacts[name] = {"artifacts": [_artifact(value, folder)]}
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, UserError) as error:
             kind = each.type if isinstance(each, ParameterSpec) else each.schema_title
             raise UserError(
                 f"output {name}: expected {kind}, {error}; for example {key(name)} = {example(each)}"
@@ -160,12 +160,15 @@ def _artifact(value: Any, folder: Path) -> dict[str, Any]:
     """
     table = {"uri" if "://" in value else "path": value} if isinstance(value, str) else value
     types = {"path": str, "uri": str, "metadata": dict}
+    if value == "":
+        raise ValueError("found an empty text")
     is_table = isinstance(table, dict) and all(type(each) is types.get(name) for name, each in table.items())
-    if not is_table or not table or {"path", "uri"} <= {*table}:
-        raise ValueError(f"found {quote(value)}, which is neither a path nor {{path or uri = ..., metadata = {{...}}}}")
+    if not is_table or not table or {"path", "uri"} <= {*table} or "://" not in table.get("uri", "://"):
+        form = "{path = ... or uri = gs://..., metadata = {...}}"
+        raise ValueError(f"found {quote(value)}, which is neither a path nor {form}")
     if "path" not in table:
         return {**table}
-    file = folder / Path(table["path"]).expanduser()
+    file = path_in(folder, table["path"])
     if not (file.is_file() or file.is_dir()):
         raise ValueError(f"there is no file or folder {str(file)!r}")
     return {"custom_path": str(file.absolute()), "metadata": table.get("metadata", {})}

@@ -84,3 +84,11 @@ def test_the_file_of_the_current_folder_is_found(tmp_path: Path, monkeypatch: py
     assert find(None).file == tmp_path / "localvertex.toml"
     with pytest.raises(UserError, match=r"other\.toml"):
         find(Path("other.toml"))
+
+
+def test_a_file_may_be_empty_and_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+    file = tmp_path / "localvertex.toml"
+    file.write_bytes(b"")
+    assert read(file) == Configuration(file=file)
+    file.write_bytes(b"\xef\xbb\xbf[packages]\r\nrelax = ['A_b']\r\n")
+    assert read(file).relaxed == {"a-b"}
