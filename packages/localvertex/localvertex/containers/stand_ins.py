@@ -19,7 +19,7 @@ from localvertex.containers.programs import is_python, python_target
 from localvertex.processes import environments
 from localvertex.processes.interpreters import OWN, Interpreter, read
 from localvertex.processes.processes import Processes
-from localvertex.values.configuration import Configuration
+from localvertex.values.configuration import Configuration, quoted
 from localvertex_base.compiled.payload import PLACEHOLDER
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.spelling import join_or
@@ -119,7 +119,7 @@ class StandIn:
 
     @property
     def _table(self) -> str:
-        return f'[image."{self.image}"]'
+        return f"[image.{quoted(self.image)}]"
 
     def finds(self, module: str) -> bool:
         """Return whether Python finds a module in the source folder or the interpreter, without importing anything."""
@@ -252,5 +252,6 @@ def advice(image: str, module: str) -> str:
     package = package_of(module)
     return (
         f"{package} is in its base image {image!r}, but not installed here; add to localvertex.toml under "
-        f'[image."{image}"]: packages = ["{package}"], or python = "VENV/bin/python" with an environment that has it'
+        f'[image.{quoted(image)}]: packages = ["{package}"], '
+        'or python = "VENV/bin/python" with an environment that has it'
     )

@@ -123,8 +123,9 @@ def key(name: str) -> str:
 
 
 def quoted(text: str) -> str:
-    """Return a text as TOML, whose escapes are those of JSON but for DEL."""
-    return json.dumps(text).replace("\x7f", "\\u007f")
+    """Return a text as TOML in ASCII, which every terminal shows as it is; TOML has no surrogates, as JSON has."""
+    plain = text.replace("\\", "\\\\").replace('"', '\\"')
+    return '"' + "".join(each if " " <= each <= "~" else f"\\U{ord(each):08x}" for each in plain) + '"'
 
 
 def path_in(folder: Path, text: str) -> Path:
