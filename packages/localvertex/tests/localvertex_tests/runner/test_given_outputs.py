@@ -1,6 +1,7 @@
 """Outputs that the user gives in place of a step: never reported as computed, and the user's files never change."""
 
 import json
+import shutil
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -200,6 +201,11 @@ def test_an_exit_handler_and_a_resumed_run_see_what_was_given(
     resumed = localvertex.resume("r", options=Options(work_dir=work_dir, configuration=other))
     assert task(resumed, "train")["outputs"]["parameters"] == {"Output": 0.93}
     assert task(resumed, "train")["state"] == "GIVEN"
+    (work_dir / "r" / "run.json").write_text(json.dumps(resumed | {"state": "FAILED"}))
+    # The run has a copy of it.
+    shutil.rmtree(tmp_path / "given")
+    again = localvertex.resume("r", options=Options(work_dir=work_dir))
+    assert (again["state"], task(again, "train")["state"]) == ("SUCCEEDED", "GIVEN")
 
 
 @pytest.mark.slow
