@@ -56,7 +56,7 @@ class PipelineRun:
         self._write = write_page
         output_directory = file.pipeline.job.output_directory
         self.run_id, self.work_dir = job["pipeline_job_name"], Path(job["pipeline_root"])
-        copies = Copies(self.work_dir / self.run_id / ".given")
+        copies = Copies(self.work_dir / self.run_id / record.COPIES)
         self._buckets = replace(buckets_of(options, self._earlier), copies=copies)
         self._inputs, self._notes = inputs_of(file, inputs), notes_of(file, inputs, self._buckets)
         self._signals: list[int] = []

@@ -315,7 +315,7 @@ def _pythons() -> list[Path]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [0, -1], ids=["first", "last"])
+@pytest.mark.parametrize("number", [0, pytest.param(-1, marks=pytest.mark.soak)], ids=["first", "last"])
 def test_a_step_runs_in_another_python_with_what_it_installs_there(
     compiled: Compile,
     execute: Execute,

@@ -12,6 +12,7 @@ import localvertex
 from localvertex.errors import TaskFailed
 from localvertex.runner.engine import check
 from localvertex.runner.options import Options
+from localvertex.store import removal
 from localvertex.store.copies import Copies
 from localvertex.values import configuration
 from localvertex.values.buckets import Buckets, OutsideBucket
@@ -131,6 +132,7 @@ def test_no_step_changes_a_file_of_the_user(execute: Execute, task: FindTask, tm
         assert task(record, "spoil-folder")["state"] == state
         assert (tmp_path / "iris.csv").read_text() == "iris"
         assert [(each.name, each.read_text()) for each in (tmp_path / "mine").iterdir()] == [("a.csv", "table")]
+    assert removal.remove(Path(record["work_dir"], record["run_id"])) == []
 
 
 def test_copies_are_made_once_and_only_of_what_exists(tmp_path: Path) -> None:
