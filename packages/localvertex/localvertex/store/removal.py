@@ -12,7 +12,7 @@ from localvertex.store.runs import Found
 from localvertex_base.userinput.errors import UserError
 
 _OWN_FILES = ("run.*", "journal*", "pipeline.json", "pipeline.yaml", ".*.partial", record.LOCK, record.COPIES)
-"""Files that localvertex writes into the folder of a run, and its copies of the user's, besides the folders of tasks."""
+"""What localvertex writes into the folder of a run, besides the folders of tasks."""
 
 _TEXTS = (".json", ".jsonl", ".yaml")
 
