@@ -16,10 +16,11 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from localvertex.containers.programs import is_python, python_target
+from localvertex.credentials.isolation import STEP_PYTHON
 from localvertex.processes import environments
 from localvertex.processes.interpreters import OWN, Interpreter, read
 from localvertex.processes.processes import Processes
-from localvertex.values.configuration import Configuration
+from localvertex.values.configuration import Configuration, quoted
 from localvertex_base.compiled.payload import PLACEHOLDER
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.spelling import join_or
@@ -71,9 +72,15 @@ class StandIn:
         return (*([self.path] if self.path else []), *folders)
 
     def add_path(self, env: dict[str, str]) -> dict[str, str]:
-        """Return variables with the source folder first among those in which Python finds modules."""
-        folders = filter(None, [str(self.path or ""), env.get("PYTHONPATH")])
-        return env | ({"PYTHONPATH": os.pathsep.join(folders)} if self.path else {})
+        """Return variables with the source folder first among those in which Python finds modules.
+
+        Only the start-up file of steps comes before it: a source may have a file of that name, too.
+        """
+        if self.path is None:
+            return env
+        folders = [str(self.path), *filter(None, env.get("PYTHONPATH", "").split(os.pathsep))]
+        folders.sort(key=lambda each: each != STEP_PYTHON)
+        return env | {"PYTHONPATH": os.pathsep.join(folders)}
 
     def environment(
         self, private_dir: Path, processes: Processes, cwd: Path, env: dict[str, str], log: Path
@@ -119,7 +126,7 @@ class StandIn:
 
     @property
     def _table(self) -> str:
-        return f'[image."{self.image}"]'
+        return f"[image.{quoted(self.image)}]"
 
     def finds(self, module: str) -> bool:
         """Return whether Python finds a module in the source folder or the interpreter, without importing anything."""
@@ -260,5 +267,6 @@ def advice(image: str, module: str) -> str:
     package = package_of(module)
     return (
         f"{package} is in its base image {image!r}, but not installed here; add to localvertex.toml under "
-        f'[image."{image}"]: packages = ["{package}"], or python = "VENV/bin/python" with an environment that has it'
+        f'[image.{quoted(image)}]: packages = ["{package}"], '
+        'or python = "VENV/bin/python" with an environment that has it'
     )

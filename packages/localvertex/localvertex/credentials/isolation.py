@@ -36,7 +36,7 @@ _CREDENTIALS = frozenset(
 )
 """Variables through which Google's libraries and tools find credentials or another metadata server."""
 
-_STEP_PYTHON = str(Path(step_python.__file__).parent)
+STEP_PYTHON = str(Path(step_python.__file__).parent)
 """Python's start-up file of steps, which keeps their calls of Google's services on this machine."""
 
 _CREDENTIALS_PREFIX = "CLOUDSDK_AUTH_"
@@ -122,7 +122,7 @@ class NoCredentials(IsolatedCredentials):
             "GCE_METADATA_HOST": server.address,
             "GCE_METADATA_IP": server.address,
             "NO_GCE_CHECK": "true",
-            "PYTHONPATH": os.pathsep.join(filter(None, (_STEP_PYTHON, env.get("PYTHONPATH")))),
+            "PYTHONPATH": os.pathsep.join(filter(None, (STEP_PYTHON, env.get("PYTHONPATH")))),
         }
 
     def _start(self) -> tuple[str, MetadataServer]:

@@ -38,9 +38,10 @@ class ImporterExecutor:
         if not isinstance(uri, str) or not uri:
             raise TaskFailed("the importer's URI is empty", is_retryable=False)
         # The program of a step finds no file by an address that is given as a file.
-        given = attempt.context.buckets.given_file(uri) if uri.startswith(("gs://", "/gcs/")) else None
+        buckets = attempt.context.buckets
+        given = buckets.given_file(uri, copied=True) if uri.startswith(("gs://", "/gcs/")) else None
         uri = str(given) if given else uri
-        path = str(attempt.context.buckets.to_local_paths(uri))
+        path = str(buckets.to_local_paths(uri))
         if "://" not in path and not Path(path).exists():
             attempt.context.warnings.add(f"{attempt.label}: the imported {uri} does not exist on this machine")
         outputs = attempt.executor_input["outputs"]["artifacts"]

@@ -67,7 +67,9 @@ def open_file(path: Path, options: Options | None = None, *, is_resumed: bool = 
             container_images.check(file.pipeline, options.command_prefixes)
         file = replace(file, pipeline=container_images.apply(file.pipeline, options.command_prefixes))
     allows_unknown = options.has_other_images or is_resumed
-    pipeline = given_outputs.apply(file.pipeline, options.configuration, allows_unknown=allows_unknown)
+    pipeline = given_outputs.apply(
+        file.pipeline, options.configuration, allows_unknown=allows_unknown, allows_gone=is_resumed
+    )
     choice = options.container_choice
     if not allows_unknown:
         container_images.check_stand_ins(pipeline, choice)

@@ -4,6 +4,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -24,6 +25,7 @@ from localvertex.runner.scheduler import Scheduler
 from localvertex.runner.step_attempt import remove_secrets
 from localvertex.runner.task_tree import root_task
 from localvertex.store import record, run_folder
+from localvertex.store.copies import Copies
 from localvertex.store.steps import cache as step_cache, failure
 from localvertex.store.steps.finished import FinishedSteps
 from localvertex.store.task import Task, Values
@@ -52,12 +54,14 @@ class PipelineRun:
     ) -> None:
         self._file, self._display, self._earlier = file, display, earlier or {}
         self._write = write_page
-        self._buckets, output_directory = buckets_of(options, self._earlier), file.pipeline.job.output_directory
+        output_directory = file.pipeline.job.output_directory
+        self.run_id, self.work_dir = job["pipeline_job_name"], Path(job["pipeline_root"])
+        copies = Copies(self.work_dir / self.run_id / record.COPIES)
+        self._buckets = replace(buckets_of(options, self._earlier), copies=copies)
         self._inputs, self._notes = inputs_of(file, inputs), notes_of(file, inputs, self._buckets)
         self._signals: list[int] = []
         self.unwritten: dict[str, Any] | None = None
         """The complete record, if it could not be written at the end."""
-        self.run_id, self.work_dir = job["pipeline_job_name"], Path(job["pipeline_root"])
         private_dir = self.work_dir / record.PRIVATE
         self._pins = pinned_versions.replacements(
             file.pipeline,
@@ -130,7 +134,7 @@ class PipelineRun:
             given_paths=given_paths(
                 self._inputs.parameters,
                 file_values(self._file),
-                {**self._inputs.artifacts, "": [str(each) for each in self._buckets.files.values()]},
+                self._inputs.artifacts,
                 work_dir=self.work_dir,
             ),
         )

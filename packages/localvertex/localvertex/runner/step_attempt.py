@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from localvertex.executors.context import Context
 from localvertex.store import executor_files
 from localvertex.store.steps import cache as step_cache
 from localvertex.store.task import State, Task, Values
+from localvertex.values.buckets import Buckets
 from localvertex.values.placeholders import Scope, Unresolvable, resolve_text
 from localvertex_base.compiled.spec import Container, Importer
 from localvertex_base.userinput.temporary import temporary_folder
@@ -126,17 +127,17 @@ def _cache_key(task: Task, executor: Container | Importer, context: Context) -> 
     # A cached job would not have the requested faults.
     if context.faults and has_replicas(executor):
         return ""
-    inputs = _localise_inputs(task, executor, context)
-    return step_cache.key_of(
-        context.pipeline_name, task.component, executor, inputs, task.spec.cache_key, context.buckets
-    )
+    # The user's files, and not the copies of one run.
+    buckets = replace(context.buckets, copies=None)
+    inputs = _localise_inputs(task, executor, buckets)
+    return step_cache.key_of(context.pipeline_name, task.component, executor, inputs, task.spec.cache_key, buckets)
 
 
-def _localise_inputs(task: Task, executor: Container | Importer, context: Context) -> Values:
+def _localise_inputs(task: Task, executor: Container | Importer, buckets: Buckets) -> Values:
     """Return the inputs as the step's program receives them: with paths of this machine in place of addresses."""
     if not isinstance(executor, Container):
         return task.inputs
-    parameters = context.buckets.to_local_paths(task.inputs.parameters)
+    parameters = buckets.to_local_paths(task.inputs.parameters)
     return Values(parameters=parameters, artifacts=task.inputs.artifacts)
 
 
@@ -159,7 +160,7 @@ def execute(
     parent = executor_files.artifact_parent(context.project, context.region)
     executor_input = executor_files.prepare(
         task.component,
-        _localise_inputs(task, executor, context),
+        _localise_inputs(task, executor, context.buckets),
         task.folder,
         parent,
         outputs_at=_outputs_at(task, executor, context),

@@ -1,9 +1,13 @@
 """Copies of files and folders; the original is never moved or changed."""
 
+import hashlib
 import os
 import shutil
 import stat
+import threading
 from pathlib import Path
+
+from localvertex.errors import TaskFailed
 
 
 def copy(source: Path, target: Path, *, link_below: Path | None = None) -> None:
@@ -64,3 +68,35 @@ class _Copy:
         shutil.copy2(source, target)
         target.chmod(target.stat().st_mode | stat.S_IWUSR)
         return None
+
+
+class Copies(dict[Path, Path]):
+    """Copies by their original, each made when it is first looked up; a copy that exists is kept.
+
+    Args:
+        folder: The folder for them.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self._folder, self._lock = folder, threading.Lock()
+
+    def __missing__(self, source: Path) -> Path:
+        """Return the copy of a file or a folder, which does not exist if the original does not.
+
+        Raises:
+            TaskFailed: It cannot be copied.
+        """
+        known_by = hashlib.sha256(os.fsencode(source)).hexdigest()[:16]
+        target, partial = self._folder / known_by / source.resolve().name, self._folder / known_by / ".partial"
+        with self._lock:
+            try:
+                if source.exists() and not target.exists():
+                    shutil.rmtree(target.parent, ignore_errors=True)
+                    target.parent.mkdir(parents=True)
+                    copy(source, partial)
+                    partial.rename(target)
+            except (OSError, ValueError) as error:
+                raise TaskFailed(f"{source} cannot be copied into the run: {error}") from None
+            self[source] = target
+        return target

@@ -17,6 +17,9 @@ from localvertex_base.userinput import atomic_write
 
 FILE, PAGE, LOCK = "run.json", "run.html", ".lock"
 
+COPIES = ".given"
+"""The folder in a run's folder with its copies of the user's files."""
+
 PRIVATE = ".localvertex"
 """Folder of the work folder for caches and environments."""
 

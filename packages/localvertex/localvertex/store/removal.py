@@ -11,8 +11,8 @@ from localvertex.store.models.reading import SOURCE
 from localvertex.store.runs import Found
 from localvertex_base.userinput.errors import UserError
 
-_OWN_FILES = ("run.*", "journal*", "pipeline.json", "pipeline.yaml", ".*.partial", record.LOCK)
-"""Files that localvertex writes into the folder of a run, besides the folders of tasks."""
+_OWN_FILES = ("run.*", "journal*", "pipeline.json", "pipeline.yaml", ".*.partial", record.LOCK, record.COPIES)
+"""What localvertex writes into the folder of a run, besides the folders of tasks."""
 
 _TEXTS = (".json", ".jsonl", ".yaml")
 

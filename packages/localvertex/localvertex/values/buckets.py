@@ -64,6 +64,8 @@ class Buckets:
     """Absolute path of a folder with one folder per bucket; None: gs:// is Cloud Storage itself."""
     files: Mapping[str, Path] = field(default_factory=dict)
     """Files and folders of the user by their gs:// address, for reading only: they are no outputs' place."""
+    copies: Mapping[Path, Path] | None = None
+    """The run's own copies of them, for its programs, which may write to what they read; None: programs get none."""
 
     @classmethod
     def of_record(cls, content: dict[str, Any]) -> "Buckets":
@@ -97,13 +99,19 @@ class Buckets:
         """Environment variables of steps for addresses in files; addresses in parameters are replaced."""
         return {"LOCALVERTEX_GCS_ROOT": str(self.root)} if self.root else {}
 
-    def given_file(self, uri: str) -> Path | None:
-        """Return the file or folder that the user gives for an address, or for one above it; None without one."""
+    def given_file(self, uri: str, *, copied: bool = False) -> Path | None:
+        """Return the file or folder that the user gives for an address, or for one above it; None without one.
+
+        Args:
+            uri: The address.
+            copied: Whether to return the run's own copy of it.
+        """
         name = PurePosixPath(uri.removeprefix(_SCHEME).removeprefix(_MOUNT))
         for address, path in self.files.items():
             given = address.removeprefix(_SCHEME)
             if name.is_relative_to(given) and ".." not in name.parts:
-                return path / name.relative_to(given)
+                found = self.copies[path] if copied and self.copies is not None else path
+                return found / name.relative_to(given)
         return None
 
     def check_writable(self, uri: str) -> None:
@@ -113,7 +121,8 @@ class Buckets:
             OutsideBucket: An address or a path leads there.
         """
         path = Path(os.path.realpath(uri))
-        if self.given_file(uri) or any(path.is_relative_to(os.path.realpath(each)) for each in self.files.values()):
+        read_only = (*self.files.values(), *(self.copies or {}).values())
+        if self.given_file(uri) or any(path.is_relative_to(os.path.realpath(each)) for each in read_only):
             text = "is in [buckets.files], which is only read; expected an address outside it"
             raise OutsideBucket(f"{uri[:200]!r} {text}", is_retryable=False)
 
@@ -149,7 +158,7 @@ class Buckets:
         return value
 
     def _local_path(self, uri: str) -> str:
-        given = self.given_file(uri)
+        given = self.given_file(uri, copied=True)
         return str(given) if given else self.path_of(uri) if self.root else uri
 
     def mount(self, command: list[str]) -> list[str]:

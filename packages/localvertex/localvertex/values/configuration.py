@@ -123,8 +123,21 @@ def key(name: str) -> str:
 
 
 def quoted(text: str) -> str:
-    """Return a text as TOML, whose escapes are those of JSON but for DEL."""
-    return json.dumps(text).replace("\x7f", "\\u007f")
+    """Return a text as TOML in ASCII, which every terminal shows as it is; TOML has no surrogates, as JSON has."""
+    plain = text.replace("\\", "\\\\").replace('"', '\\"')
+    return '"' + "".join(each if " " <= each <= "~" else f"\\U{ord(each):08x}" for each in plain) + '"'
+
+
+def path_in(folder: Path, text: str) -> Path:
+    """Return a path of the file, which is relative to its folder.
+
+    Raises:
+        UserError: It begins with "~" and the name of nobody.
+    """
+    try:
+        return folder / Path(text).expanduser()
+    except RuntimeError:
+        raise UserError(f"no home directory for {quote(text)}; write the whole path") from None
 
 
 def find(given: Path | None) -> Configuration:
@@ -143,11 +156,12 @@ def read(file: Path) -> Configuration:
     Raises:
         UserError: The file cannot be read, is larger than `MAX_BYTES`, is not TOML, or has another shape.
     """
-    data = read_bytes(file)
+    # An empty file is TOML, but nothing else that is read here.
+    data = b"" if file.is_file() and not file.stat().st_size else read_bytes(file)
     if len(data) > MAX_BYTES:
         raise UserError(f"{file} has {len(data):,} bytes; expected at most {MAX_BYTES:,}")
     try:
-        tables = tomllib.loads(data.decode())
+        tables = tomllib.loads(data.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
         raise UserError(f"{file} is not TOML: {error}") from None
     try:
@@ -167,7 +181,7 @@ def _configuration(file: Path, tables: dict[str, Any]) -> Configuration:
             raise UserError(f"buckets.files: {quote(address)} is not an address; expected gs://BUCKET/OBJECT")
 
     def absolute(path: str | None) -> Path | None:
-        return None if path is None else file.parent / Path(path).expanduser()
+        return None if path is None else path_in(file.parent, path)
 
     return Configuration(
         file=file,
@@ -185,7 +199,7 @@ def _configuration(file: Path, tables: dict[str, Any]) -> Configuration:
         python=absolute(packages.get("python")),
         gcs_root=absolute(buckets.get("root")),
         create_buckets=buckets.get("create", False),
-        bucket_files={address: file.parent / Path(path).expanduser() for address, path in files.items()},
+        bucket_files={address: path_in(file.parent, path) for address, path in files.items()},
     )
 
 

@@ -89,6 +89,11 @@ def _host(host: Any, *_: Any, **__: Any) -> Any:
     return "", f"//{os.fsdecode(host or '')}", True
 
 
+def _peer(_: Any, address: Any) -> Any:
+    host = address[0] if isinstance(address, tuple) and address else ""
+    return _host(host if isinstance(host, (str, bytes)) else "")
+
+
 def _request(_: Any, method: str, url: Any, *__: Any, **___: Any) -> Any:
     return method, str(url), True
 
@@ -98,7 +103,10 @@ _CHECKED: dict[str, dict[str, Any]] = {
     "http.client": {"HTTPConnection.set_tunnel": lambda _, *args, **__: _host(*args)},
     "httplib2": {"Http.request": lambda _, uri, method="GET", *__, **___: (method, uri, True)},
     "httpx._models": {"Request.__init__": _request},
-    "socket": dict.fromkeys(("getaddrinfo", "gethostbyname", "gethostbyname_ex"), _host),
+    "socket": {
+        **dict.fromkeys(("getaddrinfo", "gethostbyname", "gethostbyname_ex"), _host),
+        **dict.fromkeys(("socket.connect", "socket.connect_ex"), _peer),
+    },
     "urllib.request": {
         "AbstractHTTPHandler.do_open": lambda _, __, request, **___: (
             request.get_method(),

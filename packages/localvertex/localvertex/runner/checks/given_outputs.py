@@ -12,7 +12,7 @@ from typing import Any
 
 from localvertex.store.executor_files import RESOURCES
 from localvertex.store.task import title_of
-from localvertex.values.configuration import Configuration, key
+from localvertex.values.configuration import Configuration, key, path_in
 from localvertex_base.compiled.spec import ArtifactSpec, Component, Dag, Pipeline, TaskSpec
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.parameters import ParameterSpec, ParameterType, convert
@@ -72,13 +72,16 @@ def example(declared: ParameterSpec | ArtifactSpec) -> str:
     return _EXAMPLES.get(declared.type, '"text"') if isinstance(declared, ParameterSpec) else '"path/to/file"'
 
 
-def apply(pipeline: Pipeline, configuration: Configuration, *, allows_unknown: bool) -> Pipeline:
+def apply(
+    pipeline: Pipeline, configuration: Configuration, *, allows_unknown: bool, allows_gone: bool = False
+) -> Pipeline:
     """Return the pipeline with the given outputs in place of the implementations of their tasks.
 
     Args:
         pipeline: The pipeline.
         configuration: Has the given outputs.
         allows_unknown: Whether it may have names of other pipelines.
+        allows_gone: Whether its files need not exist, as those of which a resumed run has copies.
 
     Raises:
         UserError: A task or an output does not exist, an output is missing, or a value is of another type.
@@ -97,7 +100,7 @@ def apply(pipeline: Pipeline, configuration: Configuration, *, allows_unknown: b
                 raise UserError(f"the pipeline has no such task{did_you_mean(name, [*every, *names])}; it has {known}")
             if task.path in found:
                 raise UserError(f"the outputs of {task.path} are given twice")
-            found[task.path] = _check(task, outputs, configuration.folder)
+            found[task.path] = _check(task, outputs, configuration.folder, allows_gone)
         except UserError as error:
             problems.append(f"[step.{key(name)}]: {error}")
     if problems:
@@ -119,7 +122,7 @@ def _find(name: str, every: Mapping[str, NamedTask]) -> NamedTask | None:
     return alike[0] if alike else None
 
 
-def _check(task: NamedTask, outputs: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+def _check(task: NamedTask, outputs: Mapping[str, Any], folder: Path, allows_gone: bool) -> dict[str, Any]:
     """Return the outputs of a task as its program would write them, with files of the user as custom paths.
 
     Raises:
@@ -143,8 +146,8 @@ def _check(task: NamedTask, outputs: Mapping[str, Any], folder: Path) -> dict[st
             if isinstance(each, ParameterSpec):
                 parameters[name] = convert(value, each.type)
             else:
-                artifacts[name] = {"artifacts": [_artifact(value, folder)]}
-        except (TypeError, ValueError) as error:
+                artifacts[name] = {"artifacts": [_artifact(value, folder, allows_gone)]}
+        except (TypeError, ValueError, UserError) as error:
             kind = each.type if isinstance(each, ParameterSpec) else each.schema_title
             raise UserError(
                 f"output {name}: expected {kind}, {error}; for example {key(name)} = {example(each)}"
@@ -152,7 +155,7 @@ def _check(task: NamedTask, outputs: Mapping[str, Any], folder: Path) -> dict[st
     return {"parameterValues": parameters, "artifacts": artifacts}
 
 
-def _artifact(value: Any, folder: Path) -> dict[str, Any]:
+def _artifact(value: Any, folder: Path, allows_gone: bool) -> dict[str, Any]:
     """Return an artifact that is given as a path, an address or a table.
 
     Raises:
@@ -160,13 +163,16 @@ def _artifact(value: Any, folder: Path) -> dict[str, Any]:
     """
     table = {"uri" if "://" in value else "path": value} if isinstance(value, str) else value
     types = {"path": str, "uri": str, "metadata": dict}
+    if value == "":
+        raise ValueError("found an empty text")
     is_table = isinstance(table, dict) and all(type(each) is types.get(name) for name, each in table.items())
-    if not is_table or not table or {"path", "uri"} <= {*table}:
-        raise ValueError(f"found {quote(value)}, which is neither a path nor {{path or uri = ..., metadata = {{...}}}}")
+    if not is_table or not table or {"path", "uri"} <= {*table} or "://" not in table.get("uri", "://"):
+        form = "{path = ... or uri = gs://..., metadata = {...}}"
+        raise ValueError(f"found {quote(value)}, which is neither a path nor {form}")
     if "path" not in table:
         return {**table}
-    file = folder / Path(table["path"]).expanduser()
-    if not (file.is_file() or file.is_dir()):
+    file = path_in(folder, table["path"])
+    if not (allows_gone or file.is_file() or file.is_dir()):
         raise ValueError(f"there is no file or folder {str(file)!r}")
     return {"custom_path": str(file.absolute()), "metadata": table.get("metadata", {})}
 

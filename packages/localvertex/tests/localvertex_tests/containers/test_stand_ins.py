@@ -162,6 +162,25 @@ def test_a_container_component_runs_its_source_and_again_when_that_changes(
 
 
 @pytest.mark.slow
+def test_a_start_up_file_of_the_source_does_not_let_calls_leave_the_machine(source: Path, execute: Execute) -> None:
+    (source / "sitecustomize.py").write_text("print('started', flush=True)\n")
+    (source / "calls.py").write_text("import socket\nsocket.getaddrinfo('bigquery.googleapis.com', 443)\n")
+
+    @dsl.container_component
+    def calls():  # noqa: ANN202
+        return dsl.ContainerSpec(image=IMAGE, command=["python", "/app/calls.py"])
+
+    @dsl.pipeline
+    def calling() -> None:
+        calls()
+
+    record = execute(calling, **using(path=source))
+    log = Path(record["work_dir"], record["run_id"], "calls", "log.txt").read_text()
+    assert log.startswith("started\n")
+    assert "a connection was not sent: localvertex does not answer it for bigquery.googleapis.com" in log
+
+
+@pytest.mark.slow
 def test_the_users_command_replaces_the_entry_point(source: Path, execute: Execute, task: FindTask) -> None:
     script = 'test "$1" = first && printf "$3" > "$2"'
     record = execute(running([], ["first"]), **using(command=("sh", "-c", script, "sh")))
@@ -341,7 +360,7 @@ def _pythons() -> list[Path]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [0, -1], ids=["first", "last"])
+@pytest.mark.parametrize("number", [0, pytest.param(-1, marks=pytest.mark.soak)], ids=["first", "last"])
 def test_a_step_runs_in_another_python_with_what_it_installs_there(
     compiled: Compile,
     execute: Execute,

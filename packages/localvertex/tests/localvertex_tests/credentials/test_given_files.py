@@ -12,6 +12,8 @@ import localvertex
 from localvertex.errors import TaskFailed
 from localvertex.runner.engine import check
 from localvertex.runner.options import Options
+from localvertex.store import removal
+from localvertex.store.copies import Copies
 from localvertex.values import configuration
 from localvertex.values.buckets import Buckets, OutsideBucket
 from localvertex_base.userinput.errors import UserError
@@ -30,6 +32,30 @@ def read(data: dsl.Input[dsl.Dataset], table: str, out: str) -> str:
 def pipeline(table: str = "gs://public/tables/a.csv", out: str = "gs://mine/out") -> None:
     data = dsl.importer(artifact_uri="gs://public/iris.csv", artifact_class=dsl.Dataset).output
     read(data=data, table=table, out=out)
+
+
+@dsl.component(**STEP)
+def spoil(data: dsl.Input[dsl.Dataset]) -> str:
+    text = open(data.path).read()
+    open(data.path, "w").write("spoiled")
+    return text
+
+
+@dsl.component(**STEP)
+def spoil_folder(table: str) -> str:
+    import os
+
+    text = open(table).read()
+    os.chmod(table, 0o600)
+    open(table, "w").write("spoiled")
+    open(os.path.dirname(table) + "/new", "w").close()
+    return text
+
+
+@dsl.pipeline
+def spoiling(table: str = "gs://public/tables/a.csv") -> None:
+    spoil(data=dsl.importer(artifact_uri="gs://public/iris.csv", artifact_class=dsl.Dataset).output)
+    spoil_folder(table=table)
 
 
 def configured(folder: Path, text: str) -> configuration.Configuration:
@@ -90,6 +116,37 @@ def test_nothing_is_written_where_the_user_gives_files(execute: Execute, tmp_pat
     record = execute(job, configuration=configured(tmp_path, lines))
     assert "which is only read" in record["error"]
     assert not list((tmp_path / "mine" / "base").iterdir())
+
+
+@pytest.mark.slow
+def test_no_step_changes_a_file_of_the_user(execute: Execute, task: FindTask, tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "a.csv").write_text("table")
+    (tmp_path / "iris.csv").write_text("iris")
+    (tmp_path / "link.csv").symlink_to("iris.csv")
+    lines = '[buckets.files]\n"gs://public/iris.csv" = "link.csv"\n"gs://public/tables" = "mine"\n'
+    for state in ("SUCCEEDED", "SKIPPED"):
+        record = execute(spoiling, configuration=configured(tmp_path, lines))
+        assert task(record, "spoil")["outputs"]["parameters"] == {"Output": "iris"}
+        assert task(record, "spoil-folder")["outputs"]["parameters"] == {"Output": "table"}
+        assert task(record, "spoil-folder")["state"] == state
+        assert (tmp_path / "iris.csv").read_text() == "iris"
+        assert [(each.name, each.read_text()) for each in (tmp_path / "mine").iterdir()] == [("a.csv", "table")]
+    assert removal.remove(Path(record["work_dir"], record["run_id"])) == []
+
+
+def test_copies_are_made_once_and_only_of_what_exists(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("mine")
+    copies = Copies(tmp_path / "run" / "copies")
+    copies[tmp_path / "a"].write_text("changed")
+    assert Copies(tmp_path / "run" / "copies")[tmp_path / "a"].read_text() == "changed"
+    assert not copies[tmp_path / "gone"].exists()
+    with pytest.raises(TaskFailed, match=r"cannot be copied into the run: .* contains "):
+        copies[tmp_path]
+    buckets = Buckets(files={"gs://a": tmp_path / "a"}, copies=copies)
+    assert Path(buckets.to_local_paths("gs://a")).read_text() == "changed"
+    with pytest.raises(OutsideBucket, match="only read"):
+        buckets.check_writable(buckets.to_local_paths("gs://a"))
 
 
 def test_an_address_leads_only_to_its_own_file(tmp_path: Path) -> None:

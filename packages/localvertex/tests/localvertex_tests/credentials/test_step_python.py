@@ -80,12 +80,14 @@ def test_no_library_looks_a_name_of_google_up() -> None:
         "attempt(lambda: urllib.request.urlopen(request))\n"
         "attempt(lambda: urllib.request.urlopen('https://storage.googleapis.com/storage/v1/b/b/o/x'))\n"
         "attempt(lambda: urllib.request.urlopen('https://storage.googleapis.com/b/x', data=b'mine'))\n"
+        "attempt(lambda: socket.socket().connect(('bigquery.googleapis.com', 443)))\n"
+        "attempt(lambda: socket.socket().connect_ex(('bigquery.googleapis.com', 443)))\n"
         "proxied = http.client.HTTPSConnection('127.0.0.1', 9)\n"
         "attempt(lambda: proxied.set_tunnel('pubsub.googleapis.com'))\n"
     )
     for variables in ({}, proxy):
         lines = step(program, **variables).splitlines()
-        assert len(lines) == 8, lines
+        assert len(lines) == 10, lines
         assert {each.partition(" ")[0] for each in lines} == {"MethodNotImplemented"}, lines
         assert "GET /storage/v1/b/b/o/x was not sent: localvertex does not answer it for storage.g" in lines[5]
         assert all("localvertex.toml" in each for each in lines)

@@ -155,6 +155,7 @@ def test_what_a_relaxed_pin_became_is_in_the_record_of_each_step(execute: Execut
     assert any("tinypkg==1.9.1 cannot be installed" in text for text in record["warnings"])
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("index")
 def test_the_refusal_names_what_would_let_the_step_run(monkeypatch: pytest.MonkeyPatch, index: Path) -> None:
     script = 'python3 -m pip install --quiet "tinypkg==1.9.1" && "$0" "$@"'

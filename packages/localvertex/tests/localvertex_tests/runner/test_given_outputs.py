@@ -1,6 +1,7 @@
 """Outputs that the user gives in place of a step: never reported as computed, and the user's files never change."""
 
 import json
+import shutil
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -114,6 +115,9 @@ def test_no_step_changes_a_given_file(execute: Any, task: Any, read: Read, tmp_p
             "output model: expected system.Model, there is no file or folder '.*gone'",
         ),
         (TRAIN.replace('"given"', "7"), "output model: expected system.Model, found 7, which is neither a path nor"),
+        (TRAIN.replace('"given"', '{uri = "/given"}'), "output model: .* neither a path nor .*uri = gs://"),
+        (TRAIN.replace('"given"', '""'), "output model: expected system.Model, found an empty text; for"),
+        (TRAIN.replace('"given"', '"~nobody_/x"'), "output model: expected system.Model, no home directory for '~nob"),
         (TRAIN.replace("metadata", "meta"), "output metrics: .* which is neither a path nor"),
         (TRAIN.replace("{accuracy = 0.93}", "3"), "output metrics: .* which is neither a path nor"),
     ],
@@ -199,6 +203,11 @@ def test_an_exit_handler_and_a_resumed_run_see_what_was_given(
     resumed = localvertex.resume("r", options=Options(work_dir=work_dir, configuration=other))
     assert task(resumed, "train")["outputs"]["parameters"] == {"Output": 0.93}
     assert task(resumed, "train")["state"] == "GIVEN"
+    (work_dir / "r" / "run.json").write_text(json.dumps(resumed | {"state": "FAILED"}))
+    # The run has a copy of it.
+    shutil.rmtree(tmp_path / "given")
+    again = localvertex.resume("r", options=Options(work_dir=work_dir))
+    assert (again["state"], task(again, "train")["state"]) == ("SUCCEEDED", "GIVEN")
 
 
 @pytest.mark.slow

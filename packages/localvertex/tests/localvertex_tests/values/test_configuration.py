@@ -1,11 +1,12 @@
 """localvertex.toml: what it refuses, each in one line."""
 
 import json
+import tomllib
 from pathlib import Path
 
 import pytest
 
-from localvertex.values.configuration import MAX_BYTES, Configuration, ImageStandIn, find, read
+from localvertex.values.configuration import MAX_BYTES, Configuration, ImageStandIn, find, quoted, read
 from localvertex_base.userinput.errors import UserError
 
 WHOLE = """
@@ -84,3 +85,18 @@ def test_the_file_of_the_current_folder_is_found(tmp_path: Path, monkeypatch: py
     assert find(None).file == tmp_path / "localvertex.toml"
     with pytest.raises(UserError, match=r"other\.toml"):
         find(Path("other.toml"))
+
+
+def test_a_file_may_be_empty_and_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+    file = tmp_path / "localvertex.toml"
+    file.write_bytes(b"")
+    assert read(file) == Configuration(file=file)
+    file.write_bytes(b"\xef\xbb\xbf[packages]\r\nrelax = ['A_b']\r\n")
+    assert read(file).relaxed == {"a-b"}
+
+
+def test_every_name_of_a_pipeline_can_be_pasted() -> None:
+    name = "".join(map(chr, range(0x180))) + "\u2028\ufeff\U0001f600\U0010ffff"
+    assert tomllib.loads(f"[step.{quoted(name)}]\na = {quoted(name)}") == {"step": {name: {"a": name}}}
+    assert quoted(name).isascii()
+    assert quoted(name).isprintable()
