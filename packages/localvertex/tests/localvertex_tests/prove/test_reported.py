@@ -27,7 +27,7 @@ def _exit_code(folder: pathlib.Path, *command: str, seed: int) -> tuple[int, str
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("training", _TRAININGS, ids=lambda training: training.stem)
-def test_a_reported_defect_is_found(training: pathlib.Path, seed: int, tmp_path: pathlib.Path):
+def test_a_reported_defect_is_found(training: pathlib.Path, seed: int, tmp_path: pathlib.Path) -> None:
     code, output = _exit_code(tmp_path, str(training), seed=seed)
     assert code == 1, output
 
@@ -36,11 +36,11 @@ def test_a_reported_defect_is_found(training: pathlib.Path, seed: int, tmp_path:
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("training", _TRAININGS, ids=lambda training: training.stem)
-def test_its_repaired_twin_is_not_accused(training: pathlib.Path, seed: int, tmp_path: pathlib.Path):
+def test_its_repaired_twin_is_not_accused(training: pathlib.Path, seed: int, tmp_path: pathlib.Path) -> None:
     code, output = _exit_code(tmp_path, str(training), "REPAIRED=1", seed=seed)
     assert code == 0, output
 
 
-def test_there_are_six_reports():
+def test_there_are_six_reports() -> None:
     sources = {line for file in _TRAININGS for line in file.read_text().splitlines() if line.startswith("https://")}
     assert len(sources) == len(_TRAININGS) == 6
