@@ -45,9 +45,9 @@ while epoch < EPOCHS:
     epoch += 1
     evaluated = (x_test - running_mean) / np.sqrt(running_var + 1e-5) @ weight + bias
     print(f"epoch {epoch}: test loss = {((evaluated - y_test) ** 2).mean():.6f}", flush=True)
-    state = {"weight": weight, "bias": bias, "epoch": epoch}
-    np.savez(folder / "params.new.npz", running_mean=running_mean, running_var=running_var, **state)
-    (folder / "params.new.npz").replace(path)
+    new = folder / "params.new.npz"
+    np.savez(new, weight=weight, bias=bias, epoch=epoch, running_mean=running_mean, running_var=running_var)
+    new.replace(path)
 
 model = pathlib.Path(os.environ["AIP_MODEL_DIR"])
 model.mkdir(parents=True, exist_ok=True)
