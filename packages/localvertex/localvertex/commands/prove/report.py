@@ -72,27 +72,39 @@ def as_json(proof: Proof) -> dict[str, Any]:
 
 def page(proofs: Sequence[Proof]) -> bytes:
     """Return the page, which needs no other file."""
-    data = [as_json(each) | {"curves": list(_curves(each))} for each in proofs]
+    data = [as_json(each) | {"series": _series(each)} for each in proofs]
     title = f"prove: {', '.join(each.name for each in proofs)}"
     return document("jobs/proof.js", title=title, file="the file of --json", data=data)
 
 
-def _curves(proof: Proof) -> Iterator[dict[str, Any]]:
-    """Yield the steps of each curve, and its values in the undisturbed run and under each fault."""
+def _series(proof: Proof) -> list[dict[str, Any]]:
+    """Return the curves of an undisturbed run and of each fault, by step, as the console draws them."""
     runs = [{curve.name: curve for curve in each.comparison.curves} for each in proof.results]
     every = {name: curve for run in runs for name, curve in run.items() if curve.is_of_training}
     curves = [each for each in every.values() if len(each.expected) > 2 and np.size(each.first) == 1]
-    for curve in sorted(curves, key=lambda each: "loss" not in each.title.lower())[:_MAX_CURVES]:
-        keys = [*curve.expected][:: math.ceil(len(curve.expected) / _MAX_POINTS)]
-        found = [dict(run[curve.name].found) if curve.name in run else {} for run in runs]
-        yield {
-            "title": curve.title,
-            "steps": ["/".join(f"{each:g}" for each in key) for key in keys],
-            "undisturbed": [_number(curve.expected[key][0]) for key in keys],
-            "runs": [[_number(each[key].value) if key in each else None for key in keys] for each in found],
+    curves = sorted(curves, key=lambda each: "loss" not in each.title.lower())[:_MAX_CURVES]
+    keys = sorted({key for each in curves for key in each.expected})
+    keys = keys[:: math.ceil(len(keys) / _MAX_POINTS) or 1]
+    undisturbed = {each.name: {key: values[0] for key, values in each.expected.items()} for each in curves}
+    found = [{name: {key: at.value for key, at in curve.found} for name, curve in run.items()} for run in runs]
+    return [
+        {
+            "names": [each.title for each in curves],
+            "points": [
+                [
+                    key[0] if len(key) == 1 else number,
+                    None,
+                    *(_number(run.get(each.name, {}).get(key)) for each in curves),
+                ]
+                for number, key in enumerate(keys)
+            ],
+            "evaluated": [],
+            "resumes": [],
         }
+        for run in (undisturbed, *found)
+    ]
 
 
 def _number(value: Any) -> float | None:
-    number = math.nan if isinstance(value, str) else float(np.ravel(value)[0])
+    number = math.nan if value is None or isinstance(value, str) else float(np.ravel(value)[0])
     return number if math.isfinite(number) else None
