@@ -68,6 +68,7 @@ def test_a_moved_report_shows_the_error_the_steps_and_what_they_wrote(
         expect(log).not_to_contain_text("before the last lines")
         page.get_by_role("tab", name="Steps").click()
         page.get_by_role("row", name="check").first.get_by_role("link").click()
+        page.get_by_role("tab", name="Inputs and outputs").click()
         expect(page.get_by_role("table").last).to_contain_text("cat")
         expect(page.get_by_role("img", name="ROC of 3 points, area 0.7500")).to_be_visible()
         frame = page.locator("iframe")
