@@ -37,7 +37,7 @@ class Pages:
     """Builds the pages of a list; what its columns need is computed again only when the rows have changed."""
 
     def __init__(self) -> None:
-        self._rows, self._columns = list[Row](), _columns([])
+        self._seen = list[Row](), _columns([])
 
     def page(self, rows: list[Row], query: Mapping[str, str]) -> dict[str, Any]:
         """Return one page of the rows that pass a filter, by default the newest first.
@@ -55,15 +55,17 @@ class Pages:
             [each for each in rows if test({_CAMEL[name]: value for name, value in each.items()})] if text else rows
         )
         found = _in_order(passed, query.get("order_by") or "create_time desc", query.get("page_token", ""))
-        if passed != self._rows:
-            self._rows, self._columns = passed, _columns(passed)
-        names, shown = self._columns["parameters"], [row for _, row in found[:size]]
+        # Requests of other threads may have other filters.
+        seen = self._seen
+        if passed != seen[0]:
+            self._seen = seen = passed, _columns(passed)
+        names, shown = seen[1]["parameters"], [row for _, row in found[:size]]
         return {
             "runs": [row | {"parameters": {n: v for n, v in row["parameters"].items() if n in names}} for row in shown],
             "next_page_token": json.dumps(found[size - 1][0]) if len(found) > size else "",
             "total_size": len(passed),
             "pipelines": sorted({each["pipeline"] for each in rows if each["pipeline"]}),
-            **self._columns,
+            **seen[1],
         }
 
 

@@ -45,9 +45,9 @@ export function Scatter({ runs, parameters, metrics }) {
           style=${{ fill: `var(--run-${run % 8})` }}>${letter(run)}</text>`,
       )}
       <text class="mark" x="4" y="12">${figure(top.high)}</text>
-      <text class="mark" x="4" y=${HEIGHT - 20}>${figure(top.low)}</text>
-      <text class="mark" x=${EDGE} y=${HEIGHT - 4}>${figure(right.low)}</text>
-      <text class="mark end" x=${WIDTH} y=${HEIGHT - 4}>${figure(right.high)}</text>
+      <text class="mark" x="4" y=${HEIGHT - 32}>${figure(top.low)}</text>
+      <text class="mark" x=${EDGE} y=${HEIGHT - 10}>${figure(right.low)}</text>
+      <text class="mark end" x=${WIDTH} y=${HEIGHT - 10}>${figure(right.high)}</text>
     </svg>
   <//>`;
 }

@@ -154,7 +154,7 @@ function Figure({ name, sources, axis, smoothing, isLog }) {
       <strong>${value}</strong>
       ${validation && html`<span class="muted"> validation </span><strong>${validation}</strong>`}</span>`,
     )}
-      <span class="muted">${where}</span>`;
+      ${" "}<span class="muted">${where}</span>`;
     const texts = found.map(
       ({ spoken = "", value, validation }) => `${spoken}${value}${validation && `, validation ${validation}`}`,
     );

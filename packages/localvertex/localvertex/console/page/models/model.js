@@ -83,7 +83,7 @@ function Overview({ model }) {
     ${
       model.evaluations.length > 0 &&
       html`<${Section} title="Evaluations">
-        <${Table} caption="Evaluations" columns=${EVALUATION} rows=${model.evaluations} /><//>`
+        <${Table} isRegion caption="Evaluations" columns=${EVALUATION} rows=${model.evaluations} /><//>`
     }
     <div class="pair">
       <${Section} title="Container">

@@ -2,7 +2,7 @@
 
 import { Training } from "../jobs/replicas.js";
 import { beside, report } from "../server/report.js";
-import { count, duration, figure, html, link, Name, Notice, plain, plural, Value, Values } from "../ui/ui.js";
+import { count, duration, figure, html, isFinal, link, Name, Notice, plain, plural, Value, Values } from "../ui/ui.js";
 
 const MOST = 200;
 
@@ -33,6 +33,7 @@ export function Outcome({ run, tasks, trained, job }) {
   ].filter(([, value]) => value);
   if (!facts.length && !trained) return null;
   return html`<section class="outcome" aria-label="Overview">
+    <h2 class="hidden">Overview</h2>
     <div>
       ${
         replica &&
@@ -63,7 +64,12 @@ export function Summary({ run, defaults, unknown }) {
   );
   const others = names.filter((name) => !changed.includes(name));
   return html`<section class="card details" aria-label="Summary of the run">
-    ${unknown && html`<${Notice} kind="warn">The run has not reached the step <bdi>${unknown}</bdi>.<//>`}
+    ${
+      unknown &&
+      html`<${Notice} kind="warn">The run ${
+        isFinal(run.state) ? "has no" : "has not reached the"
+      } step <bdi>${unknown}</bdi>.<//>`
+    }
     <h2>Parameters</h2>
     ${!names.length && html`<p class="muted">The pipeline has no parameters.</p>`}
     <${Values} values=${changed.map((name) => changedOne(name, values, defaults ?? {}))} />

@@ -79,7 +79,7 @@ export function Table({
  *   cell: (row: any, index: number) => any, title?: string, isNumber?: boolean, more?: Column[]}} props - `of`: what is
  *   compared. `name` and `title`: the headings of a row and of their column. `more`: further columns.
  */
-export const Compared = ({ caption, rows, of, name, cell, title = "", isNumber, more = [] }) =>
+export const Compared = ({ caption, rows, of, name, cell, title = "Name", isNumber, more = [] }) =>
   html`<${Table} isRegion caption=${caption} rows=${rows} columns=${[
     { title, cell: name, isName: true },
     ...of.map((each, index) => ({ ...each, isNumber, cell: (/** @type {any} */ row) => cell(row, index) })),

@@ -58,6 +58,7 @@ def test_two_runs_are_compared(start_server: Any, browser: Browser) -> None:
         assert problems_of(page) == []
 
 
+@pytest.mark.soak
 def test_a_running_run_is_live_and_differences_are_from_the_chosen_one(start_server: Any, browser: Browser) -> None:
     server = start_server()
     write_runs(server.work_dir)

@@ -128,7 +128,7 @@ def eight(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield found
 
 
-@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("width", [1280, pytest.param(390, marks=pytest.mark.soak)])
 def test_which_is_best_of_eight_runs_takes_one_click(browser: Browser, eight: Server, width: int) -> None:
     with opened(browser, eight, width=width) as page:
         best = page.get_by_role("row").filter(has=page.get_by_role("link", name="run-00001"))
@@ -154,6 +154,7 @@ def test_which_is_best_of_eight_runs_takes_one_click(browser: Browser, eight: Se
         assert page.evaluate("scrollY") == 150
 
 
+@pytest.mark.soak
 def test_runs_are_filtered_by_parameters_and_metrics_and_deleted_together(browser: Browser, eight: Server) -> None:
     with opened(browser, eight) as page:
         page.get_by_role("searchbox").fill("run epochs=2 accuracy>0.6")

@@ -190,6 +190,31 @@ def test_a_wrong_query_is_refused(page: Page, query: dict[str, str], message: st
         page(**query)
 
 
+def test_a_run_that_begins_while_the_rows_are_read_is_a_change(
+    tmp_path: Path, runs: RunList, page: Page, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("localvertex.console.events.list_changes._PAUSE", 0)
+    write_job(tmp_path, 1)
+    index = runs._store.index
+    read = index.summaries
+
+    def begin(of: Any) -> Any:
+        found = list(read(of))
+        write_job(tmp_path, 2)
+        return found
+
+    changes = ListChanges(runs)
+    with monkeypatch.context() as patched:
+        patched.setattr(index, "summaries", begin)
+        ((_, first),) = changes()
+    # The client reads after the event, and knows from the version that it has the next one already.
+    answer = page()
+    assert ids(answer) == ["run-00002", "run-00001"]
+    assert list(changes()) == [("runs", {"version": answer["version"]})]
+    assert answer["version"] != first["version"]
+    assert list(changes()) == []
+
+
 def test_every_change_of_the_list_is_an_event_and_nothing_else(
     tmp_path: Path, runs: RunList, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -214,11 +214,11 @@ def test_the_values_of_a_chart_are_read_by_keyboard_and_it_is_enlarged_by_mouse(
     expect(chart).to_have_attribute("aria-valuetext", "0.125 at 3.0 s")
     assert problems_of(page) == []
     for label, choice in (("by", "step"), ("smoothed", "0.9")):
-        page.get_by_label(label, exact=True).select_option(choice)
+        page.get_by_role("combobox", name=label, exact=True).select_option(choice)
     page.get_by_label("Log scale").check()
     expect(page.get_by_role("slider", name="Loss by step")).to_have_attribute("aria-valuemax", "4")
     # One point, and a training of many days.
-    page.get_by_label("by", exact=True).select_option("time")
+    page.get_by_role("combobox", name="by", exact=True).select_option("time")
     run(page, script, curve | {"points": [[1, 10.0, 0.5, None, None, 4e7]]})
     expect(chart).to_have_attribute("aria-valuetext", "0.5 at 0.0 s")
     expect(page.get_by_role("slider", name="Time left")).to_have_attribute("aria-valuetext", "462 d 23 h at 0.0 s")

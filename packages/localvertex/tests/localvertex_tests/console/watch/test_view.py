@@ -32,7 +32,7 @@ def test_a_run_is_watched_to_its_end_and_its_artifacts_are_shown(
         heading = page.get_by_role("heading", level=1)
         expect(heading).to_contain_text("watched run Running")
         page.get_by_role("tab", name="Steps").click()
-        page.get_by_role("link", name="Report <i>").click()
+        page.get_by_role("tabpanel").get_by_role("link", name="Report <i>").click()
         expect(page.get_by_role("log")).to_contain_text("waiting for <b>permission</b>")
         expect(page.get_by_role("log")).to_contain_text("line 40")
         expect(page.get_by_role("link", name="Report", exact=True)).to_have_count(0)
