@@ -102,7 +102,7 @@ def _columns(rows: list[Row]) -> dict[str, Any]:
         for name, value in row["parameters"].items():
             values[name].add(str(value))
         of = ranges[row["pipeline"]]
-        for name, value in row["metrics"].items():
+        for name, value in row["metrics"].items() if row["state"] not in ("FAILED", "CANCELLED") else ():
             low, high = of.get(name, (value, value))
             of[name] = min(low, value), max(high, value)
     differing = [name for name, found in values.items() if len(found) > 1]

@@ -96,11 +96,8 @@ async function read(id) {
   const path = `/local/runs/${encodeURIComponent(id)}`;
   const run = await get(path);
   if (run.problem) throw new Error(run.problem);
-  const trained = run.tasks.filter((/** @type {any} */ { custom_job }) => custom_job);
-  const jobs = trained.map(async (/** @type {any} */ { path: task }) => [
-    task,
-    await get(`${path}/job?${new URLSearchParams({ task })}`),
-  ]);
+  const trained = run.tasks.filter(({ custom_job }) => custom_job);
+  const jobs = trained.map(async ({ path: task }) => [task, await get(`${path}/job?${new URLSearchParams({ task })}`)]);
   return { ...run, jobs: new Map(await Promise.all(jobs)) };
 }
 
@@ -119,7 +116,7 @@ function useRecords(ids, rows, list) {
   useEffect(() => {
     if (!list.data || ids.length < MIN_RUNS || ids.length > MAX_RUNS) return;
     let isCurrent = true;
-    const known = (/** @type {any} */ { id, state, end_time }) =>
+    const known = ({ id, state, end_time }) =>
       isFinal(state) && found.data?.find((run) => run.id === id && run.end_time === end_time);
     Promise.all(rows.map(async (row) => known(row) || read(row.id))).then(
       (data) => isCurrent && setFound({ data }),

@@ -20,10 +20,9 @@ export function parametersOf(runs) {
 /** The metrics, with their differences from one run. @param {any[]} runs @param {number} [base] */
 export function metricsOf(runs, base = 0) {
   const found = runs.map(
-    ({ metrics }) =>
-      new Map(metrics.map((/** @type {any} */ each) => [JSON.stringify([each.task, each.artifact, each.name]), each])),
+    ({ metrics }) => new Map(metrics.map((each) => [JSON.stringify([each.task, each.artifact, each.name]), each])),
   );
-  const titles = new Map(runs.flatMap(({ tasks }) => tasks.map((/** @type {any} */ each) => [each.path, each.title])));
+  const titles = new Map(runs.flatMap(({ tasks }) => tasks.map((each) => [each.path, each.title])));
   return [...new Set(found.flatMap((each) => [...each.keys()]))].map((key) => {
     const [task, , name] = JSON.parse(key);
     const values = found.map((each) => each.get(key)?.value ?? null);
@@ -48,12 +47,7 @@ function bestOf(name, numbers) {
 /** The entry of each step in each run, the first ones by path. @param {any[]} runs */
 export function stepsOf(runs) {
   const entries = runs.map(
-    ({ tasks }) =>
-      new Map(
-        tasks
-          .filter((/** @type {any} */ each) => each.kind === "step")
-          .map((/** @type {any} */ each) => [each.path, each]),
-      ),
+    ({ tasks }) => new Map(tasks.filter((each) => each.kind === "step").map((each) => [each.path, each])),
   );
   const paths = [...new Set(entries.flatMap((each) => [...each.keys()]))];
   const rows = paths.slice(0, MOST_STEPS).map((path) => {

@@ -5,7 +5,6 @@ import { letter } from "./letters.js";
 
 const [WIDTH, HEIGHT, EDGE] = [600, 240, 40];
 
-/** @param {any} value */
 const isNumber = (value) => typeof value === "number";
 
 /** @param {ScatterProps} props */
@@ -13,7 +12,7 @@ export function Scatter({ runs, parameters, metrics }) {
   const [[across, up], setAxes] = useState(["0", "0"]);
   const all = [
     parameters
-      .map(({ name, values }) => ({ name, values: values.map((/** @type {any} */ { value }) => value) }))
+      .map(({ name, values }) => ({ name, values: values.map(({ value }) => value) }))
       .filter(({ values }) => new Set(values.filter(isNumber)).size > 1),
     metrics.filter(({ values }) => values.filter(isNumber).length > 1),
   ];

@@ -30,7 +30,6 @@ export function Parameters({ runs, rows }) {
   <//>`;
 }
 
-/** @param {any} row */
 const nameOf = (row) => html`<${Name} text=${row.name} />`;
 
 /** @param {any} row @param {number} index */
@@ -44,9 +43,9 @@ function parameter(row, index) {
 export function Metrics({ runs, rows, base }) {
   if (rows.length === 0) return null;
   const tasks = new Set(rows.map((row) => row.task));
-  const name = (/** @type {any} */ row) => html`<${Name} text=${row.name} />
+  const name = (row) => html`<${Name} text=${row.name} />
     ${tasks.size > 1 && html`<div class="small muted" title=${row.task}><bdi>${row.title}</bdi></div>`}`;
-  const cell = (/** @type {any} */ row, /** @type {number} */ index) => {
+  const cell = (row, /** @type {number} */ index) => {
     const [value, difference] = [row.values[index], row.differences[index]];
     if (value === null) return NONE;
     const isBest = row.best.includes(index);
@@ -69,12 +68,12 @@ export function Metrics({ runs, rows, base }) {
 /** @param {ComparedProps & {numMore: number}} props */
 export function Steps({ runs, rows, numMore }) {
   const titles = rows.map((row) => row.title);
-  const name = (/** @type {any} */ row) => html`<span title=${row.path}><${Name} text=${row.title} /></span>
+  const name = (row) => html`<span title=${row.path}><${Name} text=${row.title} /></span>
     ${
       titles.indexOf(row.title) !== titles.lastIndexOf(row.title) &&
       html`<div class="small muted"><${Name} text=${row.path} /></div>`
     }`;
-  const cell = (/** @type {any} */ row, /** @type {number} */ index) => {
+  const cell = (row, /** @type {number} */ index) => {
     const entry = row.cells[index];
     if (!entry) return html`<span class="muted">did not run</span>`;
     return html`<a class="plain" href=${link(["runs", runs[index].id, row.path])}><${State} state=${entry.state} /></a>

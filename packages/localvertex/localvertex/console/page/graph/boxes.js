@@ -9,7 +9,7 @@ const [LEFT, BUTTON, ICON] = [12, 18, 24];
 export function Content({ box, look }) {
   return html`
     ${box.lines.length > 0 && html`<path class="line" d=${box.lines.join("")} />`}
-    ${box.boxes.map((/** @type {any} */ each) => html`<${Box} key=${each.id} box=${each} look=${look} />`)}`;
+    ${box.boxes.map((each) => html`<${Box} key=${each.id} box=${each} look=${look} />`)}`;
 }
 
 /** A step, a group whose steps are not drawn, or an open group with its steps. @param {BoxProps} props */
@@ -29,7 +29,7 @@ function Box({ box, look }) {
   </g>`;
 }
 
-/** A line has no room for its kind. @param {any} box */
+/** A line has no room for its kind. */
 const shownKind = ({ kind, is_open, height }) => (is_open || height !== HEADER) && kind !== "step" && kind;
 
 /** What is drawn of a box itself. @param {OwnProps} props */

@@ -3,7 +3,6 @@
 /** Height of the header of an open group, which is what can be chosen of it; the server places no box there. */
 export const HEADER = 28;
 
-/** @param {any} box */
 export const isGroup = (box) => !["step", "importer"].includes(box.kind);
 
 /**
@@ -13,7 +12,7 @@ export const isGroup = (box) => !["step", "importer"].includes(box.kind);
  */
 export function placesIn(graph) {
   const found = new Map();
-  const add = (/** @type {any} */ outer, /** @type {number} */ left, /** @type {number} */ top) => {
+  const add = (outer, /** @type {number} */ left, /** @type {number} */ top) => {
     for (const box of outer.boxes) {
       const [x, y] = [left + box.x, top + box.y];
       const height = box.is_open ? HEADER : box.height;

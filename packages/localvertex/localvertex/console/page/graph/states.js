@@ -50,7 +50,7 @@ function inChosen(places, chosen) {
  */
 export function statesOf(graph, places, chosen, hasEnded) {
   const states = new Map();
-  const add = (/** @type {any} */ box, /** @type {string} */ outer) => {
+  const add = (box, /** @type {string} */ outer) => {
     for (const each of box.boxes) {
       // A box has the state of the groups that it alone is in, until the run reaches it.
       const known = [each.id, ...each.groups].map((id) => places?.byBox.get(id)).find(Boolean);

@@ -184,8 +184,7 @@ function looks({ colour: own, dash }, colour, isSmoothed) {
 
 /** How the marks of an axis are written. @param {(value: number) => string} format */
 const axisOf = (format) => ({
-  values: (/** @type {any} */ _, /** @type {(number | null)[]} */ found) =>
-    found.map((each) => (each === null ? "" : format(each))),
+  values: (_, /** @type {(number | null)[]} */ found) => found.map((each) => (each === null ? "" : format(each))),
   ...([clock, duration].includes(format) && { incrs: SECONDS }),
 });
 

@@ -15,7 +15,7 @@ export function useJob(task, file) {
   const [log, setLog] = useOf(`${task} ${file}`, EMPTY);
   const [job, setJob] = useOf(task, NO_JOB);
   // The stream of another step may end with an event.
-  const isOf = (/** @type {any} */ event) => !event.task || event.task === task;
+  const isOf = (event) => !event.task || event.task === task;
   return [
     { ...job, log, setLog },
     {
@@ -39,7 +39,6 @@ function useOf(key, empty) {
   return [of(state), (change) => setState((previous) => ({ key, value: change(of(previous)) }))];
 }
 
-/** @param {any} previous @param {any} event */
 function withPoints(previous, event) {
   const steps = new Map(previous.steps);
   const { points = [], evaluated = [] } = event.is_first ? {} : (steps.get(event.replica) ?? {});

@@ -79,7 +79,7 @@ function options(element, newest, onHover) {
     ticks: { show: false },
     font: "11px system-ui, sans-serif",
   };
-  const points = { show: (/** @type {any} */ plot) => plot.data[0].length < MANY };
+  const points = { show: (plot) => plot.data[0].length < MANY };
   return {
     width: element.clientWidth,
     height: HEIGHT,
@@ -89,8 +89,8 @@ function options(element, newest, onHover) {
     axes: [28, 56].map((size, index) => ({ ...axis, size, ...axes[index] })),
     series: [{}, ...lines(colour).map((each) => ({ points, ...each }))],
     hooks: {
-      draw: [(/** @type {any} */ plot) => newest.current.onDraw?.(plot, colour)],
-      setCursor: [(/** @type {any} */ plot) => onHover(plot.cursor.left < 0 ? null : plot.cursor.idx)],
+      draw: [(plot) => newest.current.onDraw?.(plot, colour)],
+      setCursor: [(plot) => onHover(plot.cursor.left < 0 ? null : plot.cursor.idx)],
     },
   };
 }

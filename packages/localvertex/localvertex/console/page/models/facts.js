@@ -32,7 +32,7 @@ export const metricColumns = (all, of, most) =>
       title: name,
       isNumber: true,
       isWideOnly: !["accuracy", "baseline_accuracy"].includes(name),
-      cell: (/** @type {any} */ row) => figure(of(row)[name]),
+      cell: (row) => figure(of(row)[name]),
     }));
 
 /** The main metrics in large digits. @param {FiguresProps} props */

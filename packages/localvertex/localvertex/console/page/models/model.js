@@ -104,7 +104,6 @@ function Overview({ model }) {
     <${Section} title="Files"><${Files} model=${model} /><//>`;
 }
 
-/** @param {any} model */
 const origin = (model) =>
   [
     ["Run", html`<${Run} id=${model.run} />`],
@@ -148,7 +147,6 @@ function Files({ model: { files, num_more, num_bytes } }) {
     ${num_more > 0 && html`<p class="muted">and ${count(num_more)} more</p>`}`;
 }
 
-/** @param {any} model */
 const resource = ({ id, version }) => vertex(`models/${encodeURIComponent(id)}@${encodeURIComponent(version)}`);
 
 /** @param {EditAliasesProps} props */
@@ -165,7 +163,7 @@ function EditAliases({ model, onChange, onClose }) {
   };
   // Which version has an alias now.
   const holder = (/** @type {string} */ alias) => {
-    const row = model.versions.find((/** @type {any} */ each) => each.aliases.includes(alias));
+    const row = model.versions.find((each) => each.aliases.includes(alias));
     return row ? ` (now version ${row.version})` : "";
   };
   return html`<${Dialog} title=${`Aliases of version ${model.version}`} onClose=${onClose}>

@@ -17,7 +17,7 @@ export default function Models() {
 
 /** @param {any[]} models @returns {Column[]} */
 function columnsOf(models) {
-  const metrics = (/** @type {any} */ row) => metricsOf(row.shown);
+  const metrics = (row) => metricsOf(row.shown);
   return [
     {
       title: "Model",

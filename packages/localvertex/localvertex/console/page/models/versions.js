@@ -82,7 +82,7 @@ function CompareVersions({ id, versions }) {
     .filter(({ values }) => JSON.stringify(values[0]) !== JSON.stringify(values[1]));
   const common = {
     of: versions.map((version) => ({ title: `Version ${version}` })),
-    name: (/** @type {any} */ row) => row.name,
+    name: (row) => row.name,
   };
   return html`
     ${
@@ -108,7 +108,7 @@ function CompareVersions({ id, versions }) {
 
 /** What a version was made of and is served by, by name. @param {any} version @returns {Record<string, any>} */
 function factsOf(version) {
-  const named = (/** @type {string} */ kind, /** @type {any} */ values) =>
+  const named = (/** @type {string} */ kind, values) =>
     Object.entries(values ?? {}).map(([name, value]) => [`${kind} ${name}`, value]);
   return Object.fromEntries([
     ["description", version.version_description],

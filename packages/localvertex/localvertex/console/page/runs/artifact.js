@@ -27,7 +27,7 @@ export function Artifact({ run, place, artifact, isOpen }) {
 /** @param {ContentProps} props */
 function Content({ view, href }) {
   // A report has the text of pages; images stay in their files.
-  const images = report ? [] : view.files.filter((/** @type {any} */ each) => each.is_image).slice(0, MOST_IMAGES);
+  const images = report ? [] : view.files.filter((each) => each.is_image).slice(0, MOST_IMAGES);
   // A page in an address of more than 2 MiB would not be shown.
   const page = useMemo(
     () =>
@@ -51,8 +51,7 @@ function Content({ view, href }) {
     ${matrix && html`<${Matrix} matrix=${matrix} />`}
     ${roc && html`<${Roc} roc=${roc} />`}
     <div class="images">${images.map(
-      (/** @type {any} */ { name }) =>
-        html`<img key=${name} src=${href(name)} alt=${name || view.name} loading="lazy" />`,
+      ({ name }) => html`<img key=${name} src=${href(name)} alt=${name || view.name} loading="lazy" />`,
     )}</div>
     ${view.text && html`<${Preview} text=${view.text} name=${view.name} />`}
     ${view.note && !metadata.length && !matrix && !roc && html`<p class="muted">${view.note}</p>`}
@@ -73,7 +72,7 @@ function Files({ view: { link, uri, files, num_more, place: inner }, href }) {
   return html`<p class="place small muted">${place}</p>
     <ul class="files">
       ${files.map(
-        (/** @type {any} */ { name, size }) => html`<li key=${name}>
+        ({ name, size }) => html`<li key=${name}>
           <${hasFiles ? "a" : "span"} href=${hasFiles && href(name, true)} download=${!report}>
             <bdi>${name || uri.split("/").at(-1)}</bdi><//>
           <span class="muted">${bytes(size)}</span>
@@ -89,10 +88,9 @@ function Files({ view: { link, uri, files, num_more, place: inner }, href }) {
  */
 export function matrixIn(value) {
   if (!Array.isArray(value?.annotationSpecs) || !Array.isArray(value.rows)) return null;
-  const names = value.annotationSpecs.map((/** @type {any} */ each) => String(each?.displayName));
-  const rows = value.rows.map((/** @type {any} */ each) => each?.row);
-  const isSound = (/** @type {any} */ row) =>
-    Array.isArray(row) && row.length === names.length && row.every(Number.isFinite);
+  const names = value.annotationSpecs.map((each) => String(each?.displayName));
+  const rows = value.rows.map((each) => each?.row);
+  const isSound = (row) => Array.isArray(row) && row.length === names.length && row.every(Number.isFinite);
   const isSquare = names.length > 0 && names.length <= MOST_CLASSES && rows.length === names.length;
   return isSquare && rows.every(isSound) ? { names, rows } : null;
 }

@@ -100,7 +100,6 @@ function useRun(run, task, chosen) {
   return { ...record, job, trained };
 }
 
-/** @param {any} run */
 function factsOf(run) {
   const times = run.resume_times?.length ?? 0;
   return [
@@ -178,7 +177,7 @@ function Overview({ run, tasks, selected, query, addressOf }) {
 /** @param {{run: any, tasks: Map<string, any>, selected: string, onSelect: (path: string) => void}} props */
 function GraphOf({ run, tasks, selected, onSelect }) {
   const { id, state, resume_times } = run;
-  const load = (/** @type {any} */ closed) => get(`/local/runs/${id}/graph?${new URLSearchParams(closed)}`);
+  const load = (closed) => get(`/local/runs/${id}/graph?${new URLSearchParams(closed)}`);
   const [graph, toggle] = useGraph(load, `${id} ${resume_times?.length}`);
   const entries = useMemo(() => [...tasks.values()], [tasks]);
   return html`<${Loaded} title="No graph" ...${graph}>${(data) => html`<${Graph} graph=${data} tasks=${entries}

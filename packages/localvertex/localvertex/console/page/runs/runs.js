@@ -86,24 +86,22 @@ export const LISTS = {
       return vertex(`customJobs${query(conditions, { pageSize: String(PAGE_SIZE), pageToken })}`);
     },
     read: ({ customJobs = [], nextPageToken = "" }) => ({
-      rows: customJobs.map(
-        (/** @type {any} */ { name, displayName, state, createTime, startTime, endTime, error }) => ({
-          id: name.split("/").at(-1),
-          name: displayName,
-          state,
-          create_time: createTime,
-          start_time: startTime,
-          end_time: endTime,
-          seconds: startTime && endTime ? (Date.parse(endTime) - Date.parse(startTime)) / 1000 : null,
-          error: error?.message,
-        }),
-      ),
+      rows: customJobs.map(({ name, displayName, state, createTime, startTime, endTime, error }) => ({
+        id: name.split("/").at(-1),
+        name: displayName,
+        state,
+        create_time: createTime,
+        start_time: startTime,
+        end_time: endTime,
+        seconds: startTime && endTime ? (Date.parse(endTime) - Date.parse(startTime)) / 1000 : null,
+        error: error?.message,
+      })),
       next: nextPageToken,
     }),
   },
 };
 
-/** The fields of metrics, those with a known direction first, and of parameters that differ. @param {any} data */
+/** The fields of metrics, those with a known direction first, and of parameters that differ. */
 const fieldsOf = ({ ranges = {}, parameters = [] }) => [
   metricNames(Object.values(ranges))
     .sort((one, other) => Math.abs(direction(other)) - Math.abs(direction(one)))
@@ -159,7 +157,7 @@ export function columnsOf(tab, data, fields) {
             title: noun,
             by: "pipeline",
             isWideOnly: true,
-            cell: (/** @type {any} */ row) => html`<bdi>${row.pipeline}</bdi>`,
+            cell: (row) => html`<bdi>${row.pipeline}</bdi>`,
           },
         ]
       : []),

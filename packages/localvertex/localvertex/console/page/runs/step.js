@@ -57,7 +57,7 @@ function nameOf(entry, tasks) {
 /** When a step ran, in the time of its run; Duration says it in words. @param {{run: any, entry: any}} props */
 function When({ run, entry }) {
   const [begin, started] = [run.start_time, entry.start_time].map((each) => Date.parse(each));
-  const until = (/** @type {any} */ { state, end_time }) => (isFinal(state) ? Date.parse(end_time) : Date.now());
+  const until = ({ state, end_time }) => (isFinal(state) ? Date.parse(end_time) : Date.now());
   const part = (/** @type {number} */ ms) =>
     `${(100 * Math.min(1, Math.max(0, ms / (until(run) - begin || 1)))).toFixed(2)}%`;
   if (!started || !begin) return null;
@@ -65,7 +65,7 @@ function When({ run, entry }) {
     <rect x=${part(started - begin)} width=${part(until(entry) - started || 0)} height="100%" /></svg>`;
 }
 
-/** What a row shows besides the state. @param {any} entry */
+/** What a row shows besides the state. */
 const remark = ({ cache_hit, attempts, note }) =>
   [cache_hit && "outputs from the cache", attempts > 1 && `${attempts} attempts`, note].filter(Boolean).join(", ");
 
@@ -81,14 +81,14 @@ function inOrder(tasks) {
     const parent = each.path.slice(0, Math.max(0, each.path.lastIndexOf("/")));
     children.set(parent, [...(children.get(parent) ?? []), each]);
   }
-  const number = (/** @type {any} */ entry) => Number(entry.path.slice(entry.path.lastIndexOf("/") + 1));
+  const number = (entry) => Number(entry.path.slice(entry.path.lastIndexOf("/") + 1));
   /** @type {Map<string, string>} */
   const starts = new Map();
   for (const { path, start_time } of [...tasks.values()].reverse()) {
     const times = [start_time ?? "~", ...(children.get(path) ?? []).map((each) => starts.get(each.path) ?? "~")];
     starts.set(path, times.sort()[0]);
   }
-  const start = (/** @type {any} */ { path }) => starts.get(path) ?? "~";
+  const start = ({ path }) => starts.get(path) ?? "~";
   /** @param {string} parent @param {number} depth @returns {{entry: any, depth: number}[]} */
   const below = (parent, depth) =>
     (children.get(parent) ?? [])
@@ -101,7 +101,6 @@ function inOrder(tasks) {
   return below("", 0);
 }
 
-/** @param {any} entry */
 function withoutLog(entry) {
   if (entry.cache_hit) return "No log: the outputs came from the cache.";
   if (entry.state === "GIVEN") return "No log: the outputs are given.";

@@ -13,10 +13,10 @@ const MOST = 200;
 export function Outcome({ run, tasks, trained, job }) {
   const running = [...tasks.values()].filter((each) => each.kind === "step" && plain(each.state) === "RUNNING");
   const { replicas = [] } = job.job?.status ?? trained?.custom_job ?? {};
-  const replica = running.includes(trained) && replicas.find((/** @type {any} */ each) => each.num_steps);
+  const replica = running.includes(trained) && replicas.find((each) => each.num_steps);
   const found = [...tasks.values()].flatMap(({ outputs }) => Object.values(outputs.artifacts).flat());
   const endpoint = found.find((each) => each.type.schemaTitle === "google.VertexEndpoint");
-  const registered = run.models.filter((/** @type {any} */ each) => each.resource_name);
+  const registered = run.models.filter((each) => each.resource_name);
   const facts = [
     [
       "Running",

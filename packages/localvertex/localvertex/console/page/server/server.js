@@ -152,7 +152,7 @@ export function useLoad(path) {
     let isCurrent = true;
     const keep = (/** @type {object} */ change) => {
       if (!isCurrent) return;
-      setFound((/** @type {any} */ before) => ({ ...before, ...change }));
+      setFound((before) => ({ ...before, ...change }));
       setIsLoading(false);
     };
     setIsLoading(true);
@@ -178,7 +178,7 @@ export function usePost(path, body, delay = 0) {
     if (!body) return;
     let isWanted = true;
     const keep = (/** @type {object} */ change) =>
-      isWanted && setFound((/** @type {any} */ before) => ({ ...before, error: null, ...change, of: body }));
+      isWanted && setFound((before) => ({ ...before, error: null, ...change, of: body }));
     const ask = () =>
       post(path, body).then(
         (answer) => keep({ answer }),

@@ -82,7 +82,7 @@ export function Table({
 export const Compared = ({ caption, rows, of, name, cell, title = "Name", isNumber, more = [] }) =>
   html`<${Table} isRegion caption=${caption} rows=${rows} columns=${[
     { title, cell: name, isName: true },
-    ...of.map((each, index) => ({ ...each, isNumber, cell: (/** @type {any} */ row) => cell(row, index) })),
+    ...of.map((each, index) => ({ ...each, isNumber, cell: (row) => cell(row, index) })),
     ...more,
   ]} />`;
 

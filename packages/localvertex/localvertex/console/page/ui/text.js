@@ -19,7 +19,7 @@ export const NONE = html`<span class="muted">${MISSING}</span>`;
  */
 export const formatted = (value, format = String) => (value === null || value === undefined ? MISSING : format(value));
 
-/** A value of a record: whole numbers with all digits, others with five, anything else as text. @param {any} value */
+/** A value of a record: whole numbers with all digits, others with five, anything else as text. */
 export function figure(value) {
   if (typeof value !== "number") return formatted(value);
   if (Number.isSafeInteger(value)) return COUNT.format(value);
@@ -33,7 +33,7 @@ export function signed(value) {
   return value > 0 ? `+${shown}` : shown.replace(/^-/, "−");
 }
 
-/** What changed between two values, if both are numbers. @param {any} before @param {any} now */
+/** What changed between two values, if both are numbers. @param {any} before */
 export const change = (before, now) =>
   typeof before === "number" && typeof now === "number" ? signed(now - before) : MISSING;
 

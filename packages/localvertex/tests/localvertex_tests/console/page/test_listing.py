@@ -148,10 +148,10 @@ def test_a_filter_finds_runs(tmp_path: Path, page: Page, text: str, found: list[
 
 
 def test_rows_are_ordered_by_a_metric_on_all_pages(tmp_path: Path, page: Page) -> None:
-    def add(name: str, accuracy: Any, pipeline: str = "small", rate: Any = 1) -> None:
+    def add(name: str, accuracy: Any, pipeline: str = "small", rate: Any = 1, state: str = "SUCCEEDED") -> None:
         metrics = [{"task": "t", "artifact": "m", "name": "accuracy", "value": accuracy}]
         parameters = {"rate": rate, "size": 3}
-        fields = {"metrics": metrics, "parameters": parameters, "pipeline_name": pipeline}
+        fields = {"metrics": metrics, "parameters": parameters, "pipeline_name": pipeline, "state": state}
         write(tmp_path / name / "run.json", run_record(tmp_path, name, TIME, **fields))
 
     for number, accuracy in enumerate([0.5, 0.9, "NaN", 0.7, 0.9]):
@@ -170,6 +170,8 @@ def test_rows_are_ordered_by_a_metric_on_all_pages(tmp_path: Path, page: Page) -
     assert answer["ranges"] == {"small": {"accuracy": (0.5, 0.9)}, "other": {"accuracy": (1, 1)}}
     assert answer["parameters"] == ["rate"]
     assert page(filter='pipeline="small" AND parameters.rate=1')["total_size"] == 2
+    add("failed", 2, state="FAILED")
+    assert page()["ranges"]["small"] == {"accuracy": (0.5, 0.9)}, "a failed run is never the best"
 
 
 @pytest.mark.parametrize(
