@@ -3,6 +3,7 @@
 | function | on Linux | elsewhere |
 |---|---|---|
 | `end_with_parent` | a command ends with its supervisor | it outlives a supervisor that is killed |
+| `root_of` | `prove` fills a small disk | it does not judge a full one |
 | `adopt_orphans`, `descendants` | a step's processes end with it | those that left its process group do not |
 | `is_frozen` | a job without progress names its frozen replicas, after 2 minutes | it names none, after 10 minutes |
 | `tcp_tables` | the user at the other end of a connection | unknown: only the token protects the endpoint |
@@ -61,6 +62,11 @@ def descendants(parent: int) -> list[int]:
     """Return the process ids of all descendants, including those in other process groups."""
     children = map(int, _text(f"/proc/{parent}/task/{parent}/children").split())
     return [pid for child in children for pid in (child, *descendants(child))]
+
+
+def root_of(pid: int) -> str:
+    """Return the root folder of a process, with what is mounted for it alone."""
+    return f"/proc/{pid}/root"
 
 
 def is_frozen(parent: int) -> bool:

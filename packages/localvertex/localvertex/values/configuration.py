@@ -24,6 +24,7 @@ Paths are relative to the folder of the file. Options of the command line overri
 """
 
 import json
+import os
 import re
 import tomllib
 from collections.abc import Mapping
@@ -157,7 +158,7 @@ def read(file: Path) -> Configuration:
         UserError: The file cannot be read, is larger than `MAX_BYTES`, is not TOML, or has another shape.
     """
     # An empty file is TOML, but nothing else that is read here.
-    data = b"" if file.is_file() and not file.stat().st_size else read_bytes(file)
+    data = b"" if os.path.isfile(file) and not os.path.getsize(file) else read_bytes(file)
     if len(data) > MAX_BYTES:
         raise UserError(f"{file} has {len(data):,} bytes; expected at most {MAX_BYTES:,}")
     try:

@@ -11,6 +11,7 @@ import os
 import re
 import resource
 import signal
+import socket
 import sys
 import time
 import uuid
@@ -89,7 +90,7 @@ def machine(kind: str) -> dict[str, str]:
         "mount": "mounted" if os.path.isdir("/gcs") else "absent",
         "folder": "/" if os.getcwd() == "/" else "another folder",
         "address_space": "unlimited" if is_unlimited else "limited",
-        "host_name": "its replica" if "workerpool" in os.uname().nodename else "another name",
+        "host_name": "its replica" if "workerpool" in socket.gethostname() else "another name",
     }
     return grouped(kind, facts)
 

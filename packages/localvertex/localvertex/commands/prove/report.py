@@ -74,7 +74,7 @@ def page(proofs: Sequence[Proof]) -> bytes:
     """Return the page, which needs no other file."""
     data = [as_json(each) | {"series": _series(each)} for each in proofs]
     title = f"prove: {', '.join(each.name for each in proofs)}"
-    return document("jobs/proof.js", title=title, file="the file of --json", data=data)
+    return document("comparing/proof.js", title=title, file="the file of --json", data=data)
 
 
 def _series(proof: Proof) -> list[dict[str, Any]]:

@@ -95,7 +95,7 @@ def run(
             if any(images.is_container_command(pool, options.container_choice) for pool in job.pools):
                 raise TaskFailed("a container does not see a small disk of this machine")
             pid = stack.enter_context(_small_disk(base))
-            outside = Path(f"/proc/{pid}/root{base}")
+            outside = Path(f"{linux.root_of(pid)}{base}")
             job = following = _on_disk(job, pid, folder)
         disturbance = Disturbance(
             planned=planned,

@@ -1,7 +1,7 @@
 // The page of `prove`: each fault with its verdict, and its curves on top of those of A, an undisturbed run.
 
-import { Curves } from "../comparing/curves.js";
-import { Letter } from "../comparing/letters.js";
+import { Curves } from "./curves.js";
+import { Letter } from "./letters.js";
 import { html, render, Section, Table } from "../ui/ui.js";
 
 /** @type {any[]} */
