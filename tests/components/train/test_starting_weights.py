@@ -226,5 +226,6 @@ def test_a_local_run_asks_no_one_with_the_users_credentials(tmp_path: Path) -> N
     finally:
         held.close()
     assert done.returncode == 2, done.stderr
-    assert "error: no credentials for Google Cloud" in done.stderr
+    assert "error: the registered models cannot be listed" in done.stderr
+    assert "models was not sent: localvertex does not answer it" in done.stderr
     assert storage.exists(key)

@@ -27,6 +27,7 @@ SECTIONS = {"v1": "v1.", "preview": "preview."}
 REASONS = {
     "would run in Google Cloud": "creates, changes or reads resources in Google Cloud",
     "only in its container image": "its program is only in a Google container image (`--image`)",
+    "is in its base image": "it imports what only its base image has (`[image]` of `localvertex.toml`)",
     "the container has no command": "it runs the entry point of a Google container image (`--image`)",
 }
 """Part of a refusal -> the same in the words of the page; the first match counts."""
