@@ -1,8 +1,8 @@
 // The page of `prove`: each fault with its verdict, and its curves on top of those of A, an undisturbed run.
 
+import { html, render, Section, Table } from "../ui/ui.js";
 import { Curves } from "./curves.js";
 import { Letter } from "./letters.js";
-import { html, render, Section, Table } from "../ui/ui.js";
 
 /** @type {any[]} */
 const proofs = JSON.parse(document.getElementById("report")?.textContent ?? "[]");
