@@ -11,7 +11,10 @@ from pathlib import Path
 
 FOLDER = Path(__file__).parents[1] / "console" / "page"
 
-_STYLES = ("ui/style.css", "runs/run.css", "jobs/job.css", "vendor/uplot.css", "graph/graph.css")
+_STYLES = (
+    *("ui/style.css", "runs/run.css", "jobs/job.css", "comparing/compare.css", "vendor/uplot.css"),
+    "graph/graph.css",
+)
 _LICENSES = "vendor/licenses.txt"
 
 _COMMENT = re.compile(r"^[ \t]*(?:/\*\*.*?\*/|//[^\n]*)\n", re.M | re.S)

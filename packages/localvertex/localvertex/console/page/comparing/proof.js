@@ -19,7 +19,7 @@ const COLUMNS = [
 const root = /** @type {HTMLElement} */ (document.getElementById("page"));
 root.replaceChildren();
 render(
-  html`<main id="main" class="view">${proofs.map(
+  html`<main id="main" class="view compare">${proofs.map(
     ({ name, faults, series }) => html`<${Section} title=${name}>
       <${Table} caption="Faults" columns=${COLUMNS} rows=${faults} />
       <${Curves} steps=${[]} curves=${[{ task: name, series }]} />

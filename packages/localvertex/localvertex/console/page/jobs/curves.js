@@ -100,9 +100,9 @@ export function Charts({ title, sources, axis: first, actions, only, children })
   const [axis, setAxis] = useState(first);
   const [smoothing, setSmoothing] = useState("0");
   const [isLog, setIsLog] = useState(false);
-  const [isWhole, setIsWhole] = useState(false);
   const known = new Set(sources.flatMap(({ curve }) => curve.names.map((name) => name.replace(/^validation_/, ""))));
   known.delete("epoch");
+  const [isWhole, setIsWhole] = useState(!FIRST.some((name) => known.has(name)));
   const names = [...new Set([...FIRST, ...known])].filter((name) => known.has(name) && (!only || name === only));
   const shown = names.filter((name) => isWhole || FIRST.includes(name));
   const of = { sources, axis, smoothing: Number(smoothing), isLog };
