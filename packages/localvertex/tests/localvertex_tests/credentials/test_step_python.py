@@ -157,7 +157,11 @@ def test_it_imports_nothing_and_runs_the_start_up_file_of_the_user(tmp_path: Pat
     plain = subprocess.run([sys.executable, "-I", "-c", program], capture_output=True, text=True, check=True).stdout
     users, modules = step(program, PYTHONPATH=str(tmp_path)).splitlines()
     assert users == str(tmp_path / "sitecustomize.py")
-    assert set(json.loads(modules)) - set(json.loads(plain.splitlines()[1])) <= {"sitecustomize", "builtins"}
+    assert set(json.loads(modules)) - set(json.loads(plain.splitlines()[1])) <= {
+        "__future__",
+        "sitecustomize",
+        "builtins",
+    }
 
 
 def test_the_user_s_credentials_mean_the_real_services() -> None:
