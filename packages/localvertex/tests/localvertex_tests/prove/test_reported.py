@@ -44,7 +44,6 @@ def test_its_repaired_twin_is_not_accused(training: pathlib.Path, seed: int, tmp
 
 @pytest.mark.slow
 @pytest.mark.soak
-@pytest.mark.xfail(strict=True, reason="one line of the log differs, and all that the training does is equal")
 def test_a_right_training_with_a_wrong_line_in_its_log_is_not_accused(tmp_path: pathlib.Path) -> None:
     code, output = _exit_code(tmp_path, str(_REPORTED / "right" / "resumed_log.py"), seed=0)
     assert code == 0, output
