@@ -3,9 +3,9 @@
 import re
 from enum import StrEnum
 
-from localvertex.commands.prove.comparison import EXAMPLES, Comparison, Verdict, distance
-from localvertex.commands.prove.faults import Kind
-from localvertex.commands.prove.trial import Trial
+from localvertex.commands.prove.comparison import EXAMPLES, Comparison, Judgement, distance
+from localvertex.commands.prove.faults import FaultKind
+from localvertex.commands.prove.trial import ProofRun
 
 
 class Cause(StrEnum):
@@ -30,14 +30,14 @@ _SAVED = {
 """Names in a checkpoint of a state that it has."""
 
 
-def causes(kind: Kind, verdict: Verdict, trial: Trial, comparison: Comparison) -> list[Cause]:
+def causes(kind: FaultKind, verdict: Judgement, trial: ProofRun, comparison: Comparison) -> list[Cause]:
     """Return the causes of a run that did not finish or that ended differently; empty if none is known."""
-    if kind is Kind.BIT_FLIPPED:
+    if kind is FaultKind.BIT_FLIPPED:
         return [Cause.UNCHECKED]
     has_restarted = len(trial.exit_codes) > 1
     if trial.disturbance.is_in_place and (trial.disturbance.damaged or (has_restarted and trial.is_refused)):
         return [Cause.IN_PLACE]
-    if verdict is Verdict.DID_NOT_FINISH:
+    if verdict is Judgement.DID_NOT_FINISH:
         cause = Cause.UNCHECKED if has_restarted else Cause.EXIT_CODE
         return [cause] if trial.is_refused or trial.has_finished else []
     different = comparison.differences

@@ -5,7 +5,7 @@ import textwrap
 from datetime import UTC, datetime
 
 from localvertex.commands.prove import numbers, report, subject
-from localvertex.commands.prove.faults import Kind
+from localvertex.commands.prove.faults import FaultKind
 from localvertex.commands.prove.prove import prove
 from localvertex.runner.options import Options
 from localvertex.values.json_text import encode
@@ -21,8 +21,8 @@ def execute(options: argparse.Namespace, run_options: Options) -> int:
     Raises:
         UserError: The input is wrong, or the undisturbed runs cannot be judged.
     """
-    if wrong := [name for name in options.fault if name not in [*Kind]]:
-        raise UserError(f"--fault {wrong[0]!r}: expected {', '.join(Kind)}")
+    if wrong := [name for name in options.fault if name not in [*FaultKind]]:
+        raise UserError(f"--fault {wrong[0]!r}: expected {', '.join(FaultKind)}")
     if options.json and not options.json.absolute().parent.is_dir():
         raise UserError(f"--json {str(options.json)!r}: its folder does not exist; create it first")
     patterns = [numbers.pattern(text) for text in options.number]
@@ -36,7 +36,7 @@ def execute(options: argparse.Namespace, run_options: Options) -> int:
             place,
             run_options,
             seed=options.seed,
-            asked=list(map(Kind, options.fault)),
+            asked=list(map(FaultKind, options.fault)),
             patterns=patterns,
             report=lambda text: print(textwrap.fill(text, report.WIDTH), flush=True),
             show=lambda result: print("\n".join(report.lines(result)), flush=True),

@@ -38,7 +38,7 @@ EXAMPLES = re.compile(r"example|sample|ids?$|idx|indices|index|rows?$|batch|orde
 """Names of lists of examples."""
 
 
-class Verdict(StrEnum):
+class Judgement(StrEnum):
     """How a disturbed run ended, compared with undisturbed ones."""
 
     EQUAL = "equal"
@@ -48,11 +48,11 @@ class Verdict(StrEnum):
     CANNOT_BE_JUDGED = "cannot be judged"
 
 
-BAD = (Verdict.DIFFERENT, Verdict.DID_NOT_FINISH)
+BAD = (Judgement.DIFFERENT, Judgement.DID_NOT_FINISH)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Curve:
+class ComparedCurve:
     """A value in all runs: from step to step in a log; in a file, it has one key, which is empty."""
 
     name: str
@@ -104,7 +104,7 @@ class Curve:
 class Difference:
     """The first value of a curve that is not as in undisturbed runs."""
 
-    curve: Curve
+    curve: ComparedCurve
     key: Key = ()
     expected: str
     found: str
@@ -121,7 +121,7 @@ class Difference:
 class Comparison:
     """What was compared, and what differs."""
 
-    curves: list[Curve] = field(default_factory=list)
+    curves: list[ComparedCurve] = field(default_factory=list)
     """All values that undisturbed runs have in common."""
     differences: list[Difference] = field(default_factory=list)
     num_compared: int = 0
@@ -140,7 +140,7 @@ class Comparison:
     not_compared: list[str] = field(default_factory=list)
     """Files that differ and that no reader reads, and means over a restart."""
 
-    def add(self, curve: Curve, rounding: float) -> None:
+    def add(self, curve: ComparedCurve, rounding: float) -> None:
         """Compare a curve, unless it measures something else than the training."""
         self.curves.append(curve)
         own = {key: max(distance(each, values[0]) for each in values) for key, values in curve.expected.items()}
@@ -157,7 +157,7 @@ class Comparison:
         different = self._first_difference(curve, own, rounding) or self._other_end(curve)
         self.differences += [different] if different else []
 
-    def _count(self, curve: Curve) -> None:
+    def _count(self, curve: ComparedCurve) -> None:
         """Count the steps and the examples that came again, and those that never came."""
         if not curve.found:
             return
@@ -176,7 +176,7 @@ class Comparison:
             after = Counter(x for point in seen.values() for x in np.ravel(point.value).tolist())
             self.examples_repeated, self.examples_never_seen = (after - before).total(), len(before.keys() - after)
 
-    def _first_difference(self, curve: Curve, own: dict[Key, float], rounding: float) -> Difference | None:
+    def _first_difference(self, curve: ComparedCurve, own: dict[Key, float], rounding: float) -> Difference | None:
         distances, index = [*own.values()], {key: at for at, key in enumerate(own)}
         different, largest, num_after = list[Difference](), 0.0, 0
         for key, point in curve.found:
@@ -204,7 +204,7 @@ class Comparison:
             return None
         return different[0] if different else None
 
-    def _other_end(self, curve: Curve) -> Difference | None:
+    def _other_end(self, curve: ComparedCurve) -> Difference | None:
         """Return whether a curve ends elsewhere, or a model is missing."""
         keys, found = [*curve.expected], [key for key, _ in curve.found]
         if not found:
@@ -217,13 +217,13 @@ class Comparison:
         return None if is_near else Difference(curve=curve, expected=_shown(last), found=_shown(end), is_of_end=True)
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> Judgement:
         """Judge a run that has finished."""
         if self.differences:
-            return Verdict.DIFFERENT
+            return Judgement.DIFFERENT
         if not self.num_compared:
-            return Verdict.CANNOT_BE_JUDGED
-        return Verdict.EQUAL if self.is_exact else Verdict.WITHIN_NOISE
+            return Judgement.CANNOT_BE_JUDGED
+        return Judgement.EQUAL if self.is_exact else Judgement.WITHIN_NOISE
 
 
 def compare(references: Sequence[Observation], found: Observation, *, rounding: float = _ROUNDING) -> Comparison:
@@ -237,7 +237,7 @@ def compare(references: Sequence[Observation], found: Observation, *, rounding: 
             expected = {key: [each[key].value for each in runs] for key in keys}
             own = _keyed(found.get(name, []), has_counters, len(points))
             if keys:
-                result.add(Curve(name=name, expected=expected, found=own), rounding)
+                result.add(ComparedCurve(name=name, expected=expected, found=own), rounding)
     return result
 
 

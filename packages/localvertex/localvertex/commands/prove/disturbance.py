@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from localvertex.commands.prove.faults import Kind, Planned
+from localvertex.commands.prove.faults import FaultKind, Planned
 from localvertex.commands.prove.watch import FolderWatch, State, flip_bit, read_state, write_state
 from localvertex.jobs import Fault
 from localvertex.jobs.faults.faults import ALL, Action
@@ -35,8 +35,8 @@ _MIN_LINES, _MIN_SAVES = 8, 3
 _SLACK = 0.1
 """Of the training, for which a fault waits for a moment between two saves."""
 _LOOP_FAULTS = {
-    Kind.SIGTERM: Fault(action=Action.SIGTERM, target=ALL, at_seconds=0.0, grace_seconds=10.0),
-    Kind.NOTICE: Fault(action=Action.MAINTENANCE, target=ALL, at_seconds=0.0, grace_seconds=2.0),
+    FaultKind.SIGTERM: Fault(action=Action.SIGTERM, target=ALL, at_seconds=0.0, grace_seconds=10.0),
+    FaultKind.NOTICE: Fault(action=Action.MAINTENANCE, target=ALL, at_seconds=0.0, grace_seconds=2.0),
 }
 
 
@@ -141,14 +141,14 @@ class Disturbance:
         self._is_between &= not saves
 
     def _is_due(self, planned: Planned, pace: "Disturbance") -> bool:
-        if planned.kind is Kind.FIRST_WRITE or self._before is not None:
+        if planned.kind is FaultKind.FIRST_WRITE or self._before is not None:
             return bool(self._watch.written)
         done = (time.monotonic() - self._start) / pace.seconds
         if pace.num_lines >= _MIN_LINES:
             done = self.num_lines / pace.num_lines
         elif pace.num_saves >= _MIN_SAVES:
             done = self.num_saves / pace.num_saves
-        if done < planned.fraction or planned.kind in (Kind.EARLY, Kind.DISK_FULL):
+        if done < planned.fraction or planned.kind in (FaultKind.EARLY, FaultKind.DISK_FULL):
             return done >= planned.fraction
         has_saved = self.num_saves > 0 and (self._is_between or pace.num_lines < _MIN_LINES)
         return has_saved or pace.num_saves == 0 or done > planned.fraction + _SLACK
@@ -170,19 +170,19 @@ class Disturbance:
         is_done = self.pace and _MIN_LINES <= self.pace.num_lines <= self.num_lines
         if is_done or not any(each.is_running for each in self._targets):
             return ENDED
-        if kind in (Kind.FIRST_WRITE, Kind.TORN):
+        if kind in (FaultKind.FIRST_WRITE, FaultKind.TORN):
             return self._tear()
         if kind in _LOOP_FAULTS:
             self._stop()
             self._due = [_LOOP_FAULTS[kind]]
-        elif kind is Kind.FROZEN:
+        elif kind is FaultKind.FROZEN:
             self._signal(signal.SIGSTOP)
             self._closed.wait(_FROZEN_SECONDS)
             self._signal(signal.SIGCONT)
-        elif kind is Kind.DISK_FULL:
+        elif kind is FaultKind.DISK_FULL:
             _fill(self.checkpoints.parent / FILLER)
             self._signal(signal.SIGCONT)
-        elif kind is Kind.BIT_FLIPPED:
+        elif kind is FaultKind.BIT_FLIPPED:
             self._stop()
             state = read_state(self.checkpoints)
             self.damaged = flip_bit(state, planned.draw)
@@ -191,14 +191,14 @@ class Disturbance:
             write_state(self.checkpoints, state)
             self._signal(signal.SIGKILL)
         else:
-            if kind is Kind.OTHER_WORKERS:
+            if kind is FaultKind.OTHER_WORKERS:
                 self.cancel.set()
             self._signal(signal.SIGKILL)
         return ""
 
     def _tear(self) -> str:
         """Kill the training as if in the middle of a write; for a later one, note the files before it first."""
-        is_first = self.planned is not None and self.planned.kind is Kind.FIRST_WRITE
+        is_first = self.planned is not None and self.planned.kind is FaultKind.FIRST_WRITE
         if self._before is None and not is_first:
             self._stop()
             self._before = read_state(self.checkpoints)

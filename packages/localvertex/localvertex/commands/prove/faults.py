@@ -8,7 +8,7 @@ from localvertex.jobs import CustomJob
 from localvertex.jobs.faults.faults import ALL
 
 
-class Kind(StrEnum):
+class FaultKind(StrEnum):
     """A fault, by the name that `--fault` takes (docs/prove.md)."""
 
     EARLY = "killed-early"
@@ -25,16 +25,16 @@ class Kind(StrEnum):
     OTHER_WORKERS = "other-workers"
 
 
-KILLS = {*Kind} - {Kind.SIGTERM, Kind.NOTICE, Kind.FROZEN, Kind.DISK_FULL}
+KILLS = {*FaultKind} - {FaultKind.SIGTERM, FaultKind.NOTICE, FaultKind.FROZEN, FaultKind.DISK_FULL}
 """Faults after which a replica has not ended by itself."""
 
 _MIDDLE = (0.4, 0.65)
 _FRACTIONS = {
-    Kind.EARLY: (0.08, 0.25),
-    Kind.FIRST_WRITE: (0.0, 0.0),
-    Kind.TORN: (0.3, 0.5),
-    Kind.DISK_FULL: (0.2, 0.5),
-    Kind.END: (0.8, 0.93),
+    FaultKind.EARLY: (0.08, 0.25),
+    FaultKind.FIRST_WRITE: (0.0, 0.0),
+    FaultKind.TORN: (0.3, 0.5),
+    FaultKind.DISK_FULL: (0.2, 0.5),
+    FaultKind.END: (0.8, 0.93),
 }
 
 
@@ -42,7 +42,7 @@ _FRACTIONS = {
 class Planned:
     """A fault of the plan."""
 
-    kind: Kind
+    kind: FaultKind
     fraction: float
     """Of the training, at which it happens."""
     target: str
@@ -55,9 +55,9 @@ def plan(seed: int, job: CustomJob) -> list[Planned]:
     """Return all faults, in their order."""
     others = [each.name for each in job.replicas if not each.is_primary]
     planned = []
-    for kind in Kind:
+    for kind in FaultKind:
         draw = random.Random(f"{seed}-{kind}")  # noqa: S311 - a plan that can be repeated
         fraction = draw.uniform(*_FRACTIONS.get(kind, _MIDDLE))
-        target = draw.choice(others) if kind is Kind.ONE_REPLICA and others else ALL
+        target = draw.choice(others) if kind is FaultKind.ONE_REPLICA and others else ALL
         planned.append(Planned(kind=kind, fraction=fraction, target=target, draw=draw.randrange(2**30)))
     return planned

@@ -7,11 +7,11 @@ from pathlib import Path
 from re import Pattern
 
 from localvertex.commands.prove.causes import Cause, causes
-from localvertex.commands.prove.comparison import BAD, Comparison, Verdict, compare
+from localvertex.commands.prove.comparison import BAD, Comparison, Judgement, compare
 from localvertex.commands.prove.disturbance import Disturbance
-from localvertex.commands.prove.faults import Kind, Planned, plan
+from localvertex.commands.prove.faults import FaultKind, Planned, plan
 from localvertex.commands.prove.outputs import Observation, observe
-from localvertex.commands.prove.trial import Trial, run
+from localvertex.commands.prove.trial import ProofRun, run
 from localvertex.errors import TaskFailed
 from localvertex.jobs import CustomJob
 from localvertex.runner.options import Options
@@ -34,8 +34,8 @@ _NOTHING = (
 class Result:
     """What came of one fault."""
 
-    fault: Kind
-    verdict: Verdict
+    fault: FaultKind
+    verdict: Judgement
     reason: str = ""
     """Why it cannot be judged, or did not finish."""
     causes: list[Cause] = field(default_factory=list)
@@ -56,13 +56,13 @@ class Proof:
     is_noisy: bool
     """Whether undisturbed runs differ."""
     results: list[Result]
-    asked: Collection[Kind]
+    asked: Collection[FaultKind]
     """Faults that the user named."""
 
     @property
     def exit_code(self) -> int:
         """0; 1 for a fault with another end; 2 if nothing, or a fault that was asked for, can be judged."""
-        unjudged = {each.fault for each in self.results if each.verdict is Verdict.CANNOT_BE_JUDGED}
+        unjudged = {each.fault for each in self.results if each.verdict is Judgement.CANNOT_BE_JUDGED}
         if any(each.verdict in BAD for each in self.results):
             return 1
         return 2 if unjudged & {*self.asked} or len(unjudged) == len(self.results) else 0
@@ -74,7 +74,7 @@ def prove(
     options: Options,
     *,
     seed: int,
-    asked: Collection[Kind],
+    asked: Collection[FaultKind],
     patterns: Sequence[Pattern[str]],
     report: WriteLine,
     show: Callable[[Result], None],
@@ -122,7 +122,7 @@ def prove(
     results: list[Result] = []
     for each in planned:
         result = _result(job, folder, options, each, pace, references, patterns)
-        if each.kind is Kind.BIT_FLIPPED and result.causes:
+        if each.kind is FaultKind.BIT_FLIPPED and result.causes:
             # What other kills show is no fault of the bit.
             result = replace(result, causes=next((known.causes for known in results if known.causes), result.causes))
         results.append(result)
@@ -152,13 +152,13 @@ def _result(
         try:
             trial = run(job, root, options, planned, pace)
         except TaskFailed as error:
-            return Result(fault=kind, verdict=Verdict.CANNOT_BE_JUDGED, reason=str(error))
+            return Result(fault=kind, verdict=Judgement.CANNOT_BE_JUDGED, reason=str(error))
         if not trial.problem:
             break
         planned = replace(planned, fraction=planned.fraction * 0.75)
     else:
-        return Result(fault=kind, verdict=Verdict.CANNOT_BE_JUDGED, reason=trial.problem)
-    rounding = {"rounding": _LOOSE} if kind is Kind.OTHER_WORKERS else {}
+        return Result(fault=kind, verdict=Judgement.CANNOT_BE_JUDGED, reason=trial.problem)
+    rounding = {"rounding": _LOOSE} if kind is FaultKind.OTHER_WORKERS else {}
     comparison = compare(references, observe(trial.base, trial.logs, patterns), **rounding)
     verdict, reason = judge(kind, trial, comparison)
     is_bad = verdict in BAD
@@ -176,19 +176,19 @@ def _result(
     )
 
 
-def judge(kind: Kind, trial: Trial, comparison: Comparison) -> tuple[Verdict, str]:
+def judge(kind: FaultKind, trial: ProofRun, comparison: Comparison) -> tuple[Judgement, str]:
     """Return the verdict on a run, and the reason for those that need one."""
     error = trial.outcomes[-1].error
     is_short = any(each.is_of_end for each in comparison.differences) or not comparison.num_compared
-    if kind is Kind.SIGTERM and trial.exit_codes == [0] and is_short:
-        return Verdict.DID_NOT_FINISH, "the program exited with 0 after SIGTERM, so the job has succeeded early"
-    if kind is Kind.OTHER_WORKERS and trial.has_finished and comparison.differences:
+    if kind is FaultKind.SIGTERM and trial.exit_codes == [0] and is_short:
+        return Judgement.DID_NOT_FINISH, "the program exited with 0 after SIGTERM, so the job has succeeded early"
+    if kind is FaultKind.OTHER_WORKERS and trial.has_finished and comparison.differences:
         # Batches, dropout and learning rates may depend on it in a right training, too.
         reason = f"the numbers of this training depend on the number of workers: {comparison.differences[0]}"
-        return Verdict.CANNOT_BE_JUDGED, reason
+        return Judgement.CANNOT_BE_JUDGED, reason
     if trial.has_finished:
         return comparison.verdict, "" if comparison.num_compared else _NOTHING
-    if kind is Kind.BIT_FLIPPED and trial.is_refused:
+    if kind is FaultKind.BIT_FLIPPED and trial.is_refused:
         # No kill leaves such a file, and the program does not train on with it.
-        return Verdict.CANNOT_BE_JUDGED, f"the program refuses the damaged checkpoint: {error}"
-    return Verdict.DID_NOT_FINISH, error
+        return Judgement.CANNOT_BE_JUDGED, f"the program refuses the damaged checkpoint: {error}"
+    return Judgement.DID_NOT_FINISH, error

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from localvertex.commands.prove.comparison import BAD, Verdict
+from localvertex.commands.prove.comparison import BAD, Judgement
 from localvertex.commands.prove.prove import Proof, Result
 from localvertex.show.report import document
 
@@ -46,7 +46,7 @@ def summary(proof: Proof) -> str:
     """Return the last lines of a proof."""
     noise = "differ, which is the noise" if proof.is_noisy else "are equal"
     verdicts = [each.verdict for each in proof.results]
-    unjudged = verdicts.count(Verdict.CANNOT_BE_JUDGED)
+    unjudged = verdicts.count(Judgement.CANNOT_BE_JUDGED)
     good = len(verdicts) - unjudged - sum(each in BAD for each in verdicts)
     return (
         f"{proof.num_undisturbed} undisturbed runs {noise}\n"

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from localvertex.commands.prove.disturbance import ENDED, FILLER, Disturbance
-from localvertex.commands.prove.faults import KILLS, Kind, Planned
+from localvertex.commands.prove.faults import KILLS, FaultKind, Planned
 from localvertex.errors import TaskFailed
 from localvertex.jobs import CustomJob, JobState, Outcome, Pool, Workspace, images, run_job
 from localvertex.jobs.faults.faults import ALL
@@ -26,7 +26,7 @@ _DISK = 'mount -t tmpfs -o size=64m none "$0" && mkdir "$0/checkpoints" && echo 
 
 
 @dataclass(frozen=True, kw_only=True)
-class Trial:
+class ProofRun:
     """A run that has ended."""
 
     base: Path
@@ -65,7 +65,7 @@ class Trial:
 
 def run(
     job: CustomJob, root: Path, options: Options, planned: Planned | None = None, pace: Disturbance | None = None
-) -> Trial:
+) -> ProofRun:
     """Run a job to its end.
 
     Args:
@@ -86,12 +86,12 @@ def run(
         # What takes ten times as long hangs.
         seconds = min(job.scheduling.timeout_seconds, 10 * pace.seconds + 120)
         job = replace(job, scheduling=replace(job.scheduling, timeout_seconds=seconds))
-    if kind in (Kind.ONE_REPLICA, Kind.OTHER_WORKERS) and not any(pool.number == 1 for pool in job.pools):
+    if kind in (FaultKind.ONE_REPLICA, FaultKind.OTHER_WORKERS) and not any(pool.number == 1 for pool in job.pools):
         raise TaskFailed("the job has no pool of workers")
-    following = _with_pools(job, _with_other_workers) if kind is Kind.OTHER_WORKERS else None
+    following = _with_pools(job, _with_other_workers) if kind is FaultKind.OTHER_WORKERS else None
     cancel, outside = threading.Event(), base
     with ExitStack() as stack:
-        if kind is Kind.DISK_FULL:
+        if kind is FaultKind.DISK_FULL:
             if any(images.is_container_command(pool, options.container_choice) for pool in job.pools):
                 raise TaskFailed("a container does not see a small disk of this machine")
             pid = stack.enter_context(_small_disk(base))
@@ -116,7 +116,7 @@ def run(
         if outside != base:
             shutil.copytree(outside, base, dirs_exist_ok=True, symlinks=True)
     found = sorted(folder.glob("workerpool*.log"))
-    return Trial(base=base, logs=found, outcomes=outcomes, disturbance=disturbance)
+    return ProofRun(base=base, logs=found, outcomes=outcomes, disturbance=disturbance)
 
 
 def _with_pools(job: CustomJob, change: Callable[[Pool], Pool]) -> CustomJob:

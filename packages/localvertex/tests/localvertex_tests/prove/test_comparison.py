@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from localvertex.commands.prove.comparison import Verdict, compare
+from localvertex.commands.prove.comparison import Judgement, compare
 from localvertex.commands.prove.numbers import Point, read_log
 from localvertex.commands.prove.outputs import Observation
 
@@ -53,14 +53,14 @@ def resumed(*lines: str) -> Observation:
 )
 def test_a_right_training_is_not_accused(found: Observation) -> None:
     result = compare([WHOLE, WHOLE], found)
-    assert result.verdict is Verdict.EQUAL, result
+    assert result.verdict is Judgement.EQUAL, result
 
 
 def test_every_seventh_step_from_where_a_process_began() -> None:
     whole = run(*steps(*range(1, 26, 7)))
     # Not one step is in both logs.
-    assert compare([whole, whole], run(*steps(1, 8), START, *steps(11, 18, 25))).verdict is Verdict.CANNOT_BE_JUDGED
-    assert compare([whole, whole], run(*steps(1, 8), START, *steps(11, 18, 25, 32))).verdict is Verdict.DIFFERENT
+    assert compare([whole, whole], run(*steps(1, 8), START, *steps(11, 18, 25))).verdict is Judgement.CANNOT_BE_JUDGED
+    assert compare([whole, whole], run(*steps(1, 8), START, *steps(11, 18, 25, 32))).verdict is Judgement.DIFFERENT
 
 
 @pytest.mark.parametrize(
@@ -75,22 +75,22 @@ def test_every_seventh_step_from_where_a_process_began() -> None:
     ids=range(5),
 )
 def test_another_training_is_different(found: Observation) -> None:
-    assert compare([WHOLE, WHOLE], found).verdict is Verdict.DIFFERENT
+    assert compare([WHOLE, WHOLE], found).verdict is Judgement.DIFFERENT
 
 
 def test_equal_is_not_said_of_what_was_not_compared() -> None:
     before = run(*steps(*range(1, 13)), "pid 17", START, "done")
     nothing = run("hello", START, "hello")
-    assert compare([nothing, nothing], nothing).verdict is Verdict.CANNOT_BE_JUDGED
-    assert compare([WHOLE, WHOLE], run("hello")).verdict is Verdict.CANNOT_BE_JUDGED
+    assert compare([nothing, nothing], nothing).verdict is Judgement.CANNOT_BE_JUDGED
+    assert compare([WHOLE, WHOLE], run("hello")).verdict is Judgement.CANNOT_BE_JUDGED
     own = run("step 1 loss=3")
-    assert compare([own, own], run(START, "hello")).verdict is Verdict.CANNOT_BE_JUDGED
+    assert compare([own, own], run(START, "hello")).verdict is Judgement.CANNOT_BE_JUDGED
     # The values before the restart say nothing about it.
-    assert compare([WHOLE, WHOLE], before | {}).verdict is Verdict.DIFFERENT
+    assert compare([WHOLE, WHOLE], before | {}).verdict is Judgement.DIFFERENT
     pickles = [run(model=f"sha256 {letter}") for letter in "aab"]
     result = compare(pickles[:2], pickles[2])
-    assert (result.verdict, result.not_compared) == (Verdict.CANNOT_BE_JUDGED, ["output/model/w.npz model"])
-    assert compare(pickles[:2], pickles[0]).verdict is Verdict.EQUAL
+    assert (result.verdict, result.not_compared) == (Judgement.CANNOT_BE_JUDGED, ["output/model/w.npz model"])
+    assert compare(pickles[:2], pickles[0]).verdict is Judgement.EQUAL
 
 
 def noisy(seed: int, size: float = 1e-3, bias: float = 0.0) -> Observation:
@@ -103,48 +103,48 @@ def noisy(seed: int, size: float = 1e-3, bias: float = 0.0) -> Observation:
 @pytest.mark.parametrize("seed", range(5, 12))
 def test_noise_is_not_accused_and_more_than_noise_is(seed: int) -> None:
     references = [noisy(each) for each in range(5)]
-    assert compare(references, noisy(seed)).verdict is Verdict.WITHIN_NOISE
-    assert compare(references, noisy(seed, bias=0.1)).verdict is Verdict.DIFFERENT
+    assert compare(references, noisy(seed)).verdict is Judgement.WITHIN_NOISE
+    assert compare(references, noisy(seed, bias=0.1)).verdict is Judgement.DIFFERENT
 
 
 def test_what_differs_between_undisturbed_runs_and_is_of_no_training_is_not_compared() -> None:
     runs = [run(f"step 1 loss=3 offset={at}", f"step 2 loss=2 offset={at}") for at in (5, 6, 90)]
     result = compare(runs[:2], runs[2])
-    assert (result.verdict, result.num_compared) == (Verdict.EQUAL, 2)
+    assert (result.verdict, result.num_compared) == (Judgement.EQUAL, 2)
 
 
 def test_rounding_beside_an_infinity_is_rounding() -> None:
-    assert compare([run(w=[np.inf, 1.0])] * 2, run(w=[np.inf, 2.0])).verdict is Verdict.DIFFERENT
+    assert compare([run(w=[np.inf, 1.0])] * 2, run(w=[np.inf, 2.0])).verdict is Judgement.DIFFERENT
 
 
 def test_an_array_of_another_shape_is_different() -> None:
-    assert compare([run(w=[1.0, 2.0], v=[1.0])] * 2, run(w=[1.0], v=[1.0])).verdict is Verdict.DIFFERENT
+    assert compare([run(w=[1.0, 2.0], v=[1.0])] * 2, run(w=[1.0], v=[1.0])).verdict is Judgement.DIFFERENT
 
 
 def test_a_pattern_may_find_a_value_without_its_step() -> None:
     name = "replica||loss"
     keys: list[tuple[float, ...]] = [(), (1,), (2,), (3,)]
     whole = {name: [Point(name=name, key=key, value=np.array(1.0)) for key in keys]}
-    assert compare([whole, whole], whole).verdict is Verdict.EQUAL
+    assert compare([whole, whole], whole).verdict is Judgement.EQUAL
     last = {name: whole[name][::-1]}
-    assert compare([last, last], last).verdict is Verdict.EQUAL
+    assert compare([last, last], last).verdict is Judgement.EQUAL
 
 
 def test_one_mean_over_the_restart_is_not_compared() -> None:
     result = compare([WHOLE, WHOLE], resumed(*steps(*range(13, 21), change=lambda step: 1e-3 * (step == 14))))
-    assert result.verdict is Verdict.EQUAL
+    assert result.verdict is Judgement.EQUAL
     assert result.not_compared == ["loss at 14: 0.072429 instead of 0.071429, and equal after it"]
     # Nothing shows a difference near the end, or two, as such a mean.
     for wrong in ((19,), (14, 16)):
         found = resumed(*steps(*range(13, 21), change=lambda step, wrong=wrong: 1e-3 * (step in wrong)))  # type: ignore[misc]
-        assert compare([WHOLE, WHOLE], found).verdict is Verdict.DIFFERENT
+        assert compare([WHOLE, WHOLE], found).verdict is Judgement.DIFFERENT
 
 
 def test_a_slash_in_a_line_does_not_make_it_a_file() -> None:
     lines = [f"epoch 1/4 step {step} loss={1 / step} rows={step} {step + 1} {step + 2}" for step in range(1, 9)]
     whole = run(*lines)
     # The last list is shorter, as that of a replica of more.
-    assert compare([whole, whole], run(*lines[:7], lines[7][:-3])).verdict is Verdict.EQUAL
+    assert compare([whole, whole], run(*lines[:7], lines[7][:-3])).verdict is Judgement.EQUAL
     result = compare([whole, whole], run(*(line.replace("loss=", "loss=9") for line in lines)))
     assert str(result.differences[0]) == "loss at 1/1: 91 instead of 1"
 
@@ -154,19 +154,19 @@ def test_a_line_that_a_kill_has_cut_is_compared_with_nothing() -> None:
     # Half of step 12 looks like another loss of step 1.
     cut = f"{lines[11][:-1]}{START}"
     whole = run(*lines)
-    assert compare([whole, whole], run(*lines[:11], cut, *lines[11:])).verdict is Verdict.EQUAL
+    assert compare([whole, whole], run(*lines[:11], cut, *lines[11:])).verdict is Judgement.EQUAL
 
 
 def test_rounding_is_noise() -> None:
     result = compare([run(w=[1.0, 2.0])] * 2, run(w=[1.0, 2.0 + 1e-9]))
-    assert result.verdict is Verdict.WITHIN_NOISE
-    assert compare([run(rows=[1, 2])] * 2, run(rows=[1, 3])).verdict is Verdict.DIFFERENT
-    assert compare([run(w=[np.nan])] * 2, run(w=[np.nan])).verdict is Verdict.EQUAL
-    assert compare([run(w=[1.0])] * 2, run(w=[np.nan])).verdict is Verdict.DIFFERENT
+    assert result.verdict is Judgement.WITHIN_NOISE
+    assert compare([run(rows=[1, 2])] * 2, run(rows=[1, 3])).verdict is Judgement.DIFFERENT
+    assert compare([run(w=[np.nan])] * 2, run(w=[np.nan])).verdict is Judgement.EQUAL
+    assert compare([run(w=[1.0])] * 2, run(w=[np.nan])).verdict is Judgement.DIFFERENT
 
 
 def test_a_missing_model_is_different() -> None:
-    assert compare([run(w=[1.0])] * 2, run()).verdict is Verdict.DIFFERENT
+    assert compare([run(w=[1.0])] * 2, run()).verdict is Judgement.DIFFERENT
 
 
 def test_steps_and_examples_are_counted() -> None:
@@ -187,7 +187,7 @@ def test_steps_and_examples_are_counted() -> None:
 def test_only_the_primary_replica_has_to_reach_the_end() -> None:
     worker = {name.replace("replica", "workerpool1-0"): points for name, points in WHOLE.items()}
     stopped = {name: points[:9] for name, points in worker.items()}
-    assert compare([worker, worker], stopped).verdict is Verdict.EQUAL
+    assert compare([worker, worker], stopped).verdict is Judgement.EQUAL
 
 
 def test_events_have_as_many_steps_as_time_allows() -> None:
@@ -196,15 +196,15 @@ def test_events_have_as_many_steps_as_time_allows() -> None:
         return {name: [Point(name=name, key=each, value=np.array(1.0 / each[1])) for each in ranges]}
 
     whole = events((1, 10), (11, 20), (21, 30))
-    assert compare([whole], events((1, 10), (11, 15), (16, 25), (26, 30))).verdict is Verdict.EQUAL
-    assert compare([whole], events((1, 15), (16, 30))).verdict is Verdict.CANNOT_BE_JUDGED
+    assert compare([whole], events((1, 10), (11, 15), (16, 25), (26, 30))).verdict is Judgement.EQUAL
+    assert compare([whole], events((1, 15), (16, 30))).verdict is Judgement.CANNOT_BE_JUDGED
 
 
 def test_values_without_a_counter_are_counted_from_the_end_after_a_restart() -> None:
     lines = [f"loss={1 / step:.5f}" for step in range(1, 21)]
     whole = run(*lines)
-    assert compare([whole, whole], run(*lines[:15], START, *lines[10:])).verdict is Verdict.EQUAL
+    assert compare([whole, whole], run(*lines[:15], START, *lines[10:])).verdict is Judgement.EQUAL
     wrong = compare([whole, whole], run(*lines[:15], START, *lines[:10]))
-    assert wrong.verdict is Verdict.DIFFERENT
+    assert wrong.verdict is Judgement.DIFFERENT
     (curve,) = wrong.curves
     assert [*curve.expected] == [(at,) for at in range(20)]

@@ -6,19 +6,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from localvertex.commands.prove.comparison import Verdict, compare
+from localvertex.commands.prove.comparison import Judgement, compare
 from localvertex.commands.prove.disturbance import ENDED, Disturbance
-from localvertex.commands.prove.faults import Kind, Planned
+from localvertex.commands.prove.faults import FaultKind, Planned
 from localvertex.commands.prove.numbers import Point
 from localvertex.commands.prove.outputs import Observation
 from localvertex.commands.prove.prove import judge
-from localvertex.commands.prove.trial import Trial
+from localvertex.commands.prove.trial import ProofRun
 from localvertex.jobs import JobState, Outcome
 from localvertex.jobs.goodput.timeline import Span
 from localvertex.jobs.status import JobStatus, ReplicaStatus
 
 
-def ended(folder: Path, kind: Kind, target: str, *exit_codes: int) -> Trial:
+def ended(folder: Path, kind: FaultKind, target: str, *exit_codes: int) -> ProofRun:
     """Return a run of two replicas, the first of which had processes with these exit codes; the fault was sent."""
     spans = tuple(Span(start=0.0, end=1.0, exit_code=code) for code in exit_codes)
     replicas = tuple(
@@ -35,30 +35,30 @@ def ended(folder: Path, kind: Kind, target: str, *exit_codes: int) -> Trial:
     )
     disturbance.close()
     outcome = Outcome(status=JobStatus(state=JobState.SUCCEEDED, replicas=replicas))
-    return Trial(base=folder, logs=[], outcomes=[outcome], disturbance=disturbance)
+    return ProofRun(base=folder, logs=[], outcomes=[outcome], disturbance=disturbance)
 
 
-@pytest.mark.parametrize("kind", [Kind.END, Kind.TORN, Kind.BIT_FLIPPED, Kind.OTHER_WORKERS])
-def test_a_kill_that_comes_too_late_is_no_fault(tmp_path: Path, kind: Kind) -> None:
+@pytest.mark.parametrize("kind", [FaultKind.END, FaultKind.TORN, FaultKind.BIT_FLIPPED, FaultKind.OTHER_WORKERS])
+def test_a_kill_that_comes_too_late_is_no_fault(tmp_path: Path, kind: FaultKind) -> None:
     assert ended(tmp_path, kind, "all", 0).problem == ENDED
     assert ended(tmp_path, kind, "all", 137, 0).problem == ""
 
 
 def test_the_replica_that_is_killed_is_the_one_that_counts(tmp_path: Path) -> None:
-    assert ended(tmp_path, Kind.ONE_REPLICA, "workerpool0-0", 137, 0).problem == ""
-    assert ended(tmp_path, Kind.ONE_REPLICA, "workerpool1-0", 137, 0).problem == ENDED
+    assert ended(tmp_path, FaultKind.ONE_REPLICA, "workerpool0-0", 137, 0).problem == ""
+    assert ended(tmp_path, FaultKind.ONE_REPLICA, "workerpool1-0", 137, 0).problem == ENDED
 
 
 def test_numbers_that_depend_on_the_number_of_workers_are_not_accused(tmp_path: Path) -> None:
     def found(value: float) -> Observation:
         return {"x|loss": [Point(name="x|loss", key=(1,), value=np.array(value))]}
 
-    trial = ended(tmp_path, Kind.OTHER_WORKERS, "all", 137, 0)
+    trial = ended(tmp_path, FaultKind.OTHER_WORKERS, "all", 137, 0)
     different = compare([found(1.0)] * 2, found(2.0))
-    assert judge(Kind.OTHER_WORKERS, trial, different)[0] is Verdict.CANNOT_BE_JUDGED
-    assert judge(Kind.MIDDLE, trial, different)[0] is Verdict.DIFFERENT
-    assert judge(Kind.OTHER_WORKERS, trial, compare([found(1.0)] * 2, found(1.0)))[0] is Verdict.EQUAL
+    assert judge(FaultKind.OTHER_WORKERS, trial, different)[0] is Judgement.CANNOT_BE_JUDGED
+    assert judge(FaultKind.MIDDLE, trial, different)[0] is Judgement.DIFFERENT
+    assert judge(FaultKind.OTHER_WORKERS, trial, compare([found(1.0)] * 2, found(1.0)))[0] is Judgement.EQUAL
 
 
 def test_a_program_may_end_by_itself_after_a_signal(tmp_path: Path) -> None:
-    assert ended(tmp_path, Kind.SIGTERM, "all", 0).problem == ""
+    assert ended(tmp_path, FaultKind.SIGTERM, "all", 0).problem == ""
