@@ -270,9 +270,8 @@ def test_groups_fold_what_is_seldom_changed_and_values_survive_leaving_the_view(
         field(page, "metric").select_option("accuracy")
         assert problems_of(page) == []
         page.get_by_role("link", name="Runs", exact=True).click()
-        # Going back before the page has drawn the list leaves the form as it is, without the field of the file.
         expect(page.get_by_role("heading", level=1)).to_have_text("Runs")
-        page.go_back()
+        page.get_by_role("link", name="Create run", exact=True).first.click()
         upload(page, "grouped.json", grouped)
         expect(page.get_by_text("2 changed", exact=True)).to_be_visible()
         expect(field(page, "metric")).to_have_value("accuracy")
