@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from localvertex.errors import Cancelled, TaskFailed
@@ -37,6 +38,8 @@ class Process:
     ) -> None:
         self._lifeline, other_end = socket.socketpair()
         self._sink, self._lock = sink, threading.Lock()
+        self.num_left = 0
+        """Processes that were alive when the command had ended, and that its supervisor ended then."""
         kept = [other_end.fileno()] if hold is None else [other_end.fileno(), hold]
         supervisor = [sys.executable, "-I", "-S", _SUPERVISOR, ",".join(map(str, kept)), str(grace_seconds)]
         supervisor += [str(len(clean_up)), *clean_up]
@@ -65,8 +68,9 @@ class Process:
     def wait(self) -> int:
         """Wait for the end and return the command's exit code, 128 + signal when a signal ended it."""
         code = self._process.wait()
-        with self._lock:
-            self._lifeline.close()
+        with self._lock, self._lifeline:
+            with suppress(OSError):
+                self.num_left = sum(self._lifeline.recv(1))
         self._sink.wait()
         return code if code >= 0 else 128 - code
 
@@ -96,6 +100,8 @@ class Processes:
         """Returns the texts that must not get into a log."""
         self._lock = threading.Lock()
         self._running: set[Process] = set()
+        self.num_left = 0
+        """Processes that commands which have ended had left; see `Process`."""
         self.stopped = threading.Event()
         """Set when `stop` is called; read-only for callers."""
 
@@ -115,6 +121,7 @@ class Processes:
         code = process.wait()
         with self._lock:
             self._running.discard(process)
+            self.num_left += process.num_left
         return code
 
     def start(

@@ -5,7 +5,8 @@ CLEAN_UP are a command that runs after COMMAND, however that ended; N may be 0. 
 descriptor LIFELINE is the number of a signal for the command's process group. 0 and end of file mean stop: SIGTERM
 first, SIGKILL after the grace time. A parent that dies, in any way, closes the lifeline too, so no process outlives
 it. The file descriptor HELD is only kept open until the end.
-Exits with the command's code, or 128 + signal as a container does. Standard library and linux.py only.
+Exits with the command's code, or 128 + signal as a container does. Before that it writes a byte to LIFELINE: how many
+processes a command that was not killed has left. Standard library and linux.py only.
 """
 
 import os
@@ -36,6 +37,9 @@ _MAX_CLEAN_UP_SECONDS = 30.0
 
 _POLL_SECONDS = 0.1
 """How often a stop looks for remaining processes; only Linux reports the end of other processes' children."""
+
+_SETTLE_SECONDS = 0.1
+"""For which a command's other processes, such as resource trackers, may end by themselves."""
 
 _DEFAULTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE, signal.SIGCHLD)
 """Signals that the command finds with their default handling."""
@@ -174,6 +178,18 @@ def prepare() -> int:
     return wakeup
 
 
+def _report_left(lifeline: int) -> None:
+    """Write how many processes the command has left, on Linux."""
+    deadline = time.monotonic() + _SETTLE_SECONDS
+    while (left := linux.descendants(os.getpid())) and time.monotonic() < deadline:
+        time.sleep(0.01)
+        _reap(0)
+    try:
+        os.write(lifeline, bytes([min(len(left), 255)]))
+    except OSError:
+        pass  # The parent has ended.
+
+
 def clean_up(child: int) -> None:
     """End the command's background processes, which would end with its container."""
     for _ in range(100):
@@ -211,6 +227,9 @@ def main() -> None:
     if child == 0:
         execute(command)
     code = _supervise(child, kept[0], grace_seconds, wakeup)
+    # With a machine that is lost, all processes are.
+    if code != 128 + signal.SIGKILL:
+        _report_left(kept[0])
     if clean_up_command:
         _run_to_end(clean_up_command)
     clean_up(child)

@@ -1,10 +1,19 @@
-"""Names what is wrong with a training, from how its runs differ; several names where the runs cannot decide."""
+"""Names what is wrong with a training, from how its runs differ; several names where the runs cannot decide.
+
+The first loss after a restart depends on the restored weights, the examples and the random numbers; the optimizer, the
+learning rate and the gradients so far show from the second one on. Statistics and averages of weights show only where
+the model is evaluated. Other weights make all losses after it higher, or all lower; other examples make each another.
+"""
 
 import re
 from enum import StrEnum
+from typing import Any
 
-from localvertex.commands.prove.comparison import EXAMPLES, Comparison, Judgement, distance
+import numpy as np
+
+from localvertex.commands.prove.comparison import EXAMPLES, ComparedCurve, Comparison, Judgement, distance
 from localvertex.commands.prove.faults import FaultKind
+from localvertex.commands.prove.numbers import Key
 from localvertex.commands.prove.trial import ProofRun
 
 
@@ -15,19 +24,26 @@ class Cause(StrEnum):
     OPTIMIZER = "optimizer not restored"
     SCHEDULE = "learning-rate schedule not restored"
     RANDOM_STATE = "random state"
-    WEIGHTS = "weights not restored"
+    WEIGHTS = "weights or statistics not restored"
     STEPS = "steps repeated or left out"
+    STOPPING = "stopping condition not restored"
     IN_PLACE = "checkpoint written in place"
     UNCHECKED = "damaged checkpoint loaded without a check"
     EXIT_CODE = "exit code"
 
 
 _LEARNING_RATE = re.compile(r"(^|[^a-z])(lr|learning[ _-]?rate)([^a-z]|$)", re.I)
-_SAVED = {
+_EVALUATION = re.compile(r"(^|[^a-z])(val|valid|validation|test|eval|evaluate|evaluation|dev)([^a-z]|$)", re.I)
+_STEP = re.compile(r"step|iter|batch|update", re.I)
+_STATES = {
     Cause.RANDOM_STATE: re.compile(r"rng|random|generator|bit_?gen|pcg|mt19937|\bkey", re.I),
-    Cause.DATA_ORDER: re.compile(r"order|perm|sampler|cursor|position|offset|loader|shuffle|ind(ex|ices)|seen", re.I),
+    Cause.DATA_ORDER: re.compile(r"order|perm|sampler|shuffle|ind(ex|ices)|seen", re.I),
 }
-"""Names in a checkpoint of a state that it has."""
+"""Names in a log or a checkpoint of states and lists which, being equal, are no cause."""
+_NUM_AFTER = 12
+"""Losses after a restart that are looked at."""
+_SMOOTH = 0.8
+"""The roughness of the deviations that other weights make is below."""
 
 
 def causes(kind: FaultKind, verdict: Judgement, trial: ProofRun, comparison: Comparison) -> list[Cause]:
@@ -40,33 +56,56 @@ def causes(kind: FaultKind, verdict: Judgement, trial: ProofRun, comparison: Com
     if verdict is Judgement.DID_NOT_FINISH:
         cause = Cause.UNCHECKED if has_restarted else Cause.EXIT_CODE
         return [cause] if trial.is_refused or trial.has_finished else []
-    different = comparison.differences
-    if any(_LEARNING_RATE.search(each.curve.title) for each in different):
-        return [Cause.SCHEDULE]
     # A list of examples, or a digest of one.
-    if any(EXAMPLES.search(each.curve.own_name) and each.found.startswith(("[", "'")) for each in different):
+    if any(EXAMPLES.search(each.curve.own_name) and each.found.startswith(("[", "'")) for each in comparison.differences):
         return [Cause.DATA_ORDER]
-    if comparison.steps_missing or any(each.is_of_end for each in different):
-        return [Cause.STEPS]
-    return _of_curve(comparison)
+    return [Cause.STEPS] if comparison.steps_missing else _of_curves(comparison)
 
 
-def _of_curve(comparison: Comparison) -> list[Cause]:
-    """Look at the first losses after the restart: an optimizer's state shows a step later than all else."""
-    curves = [each.curve for each in comparison.differences]
-    curves = [each for each in curves if len(each.expected) > 3 and each.is_of_training]
-    if not curves:
+def _of_curves(comparison: Comparison) -> list[Cause]:
+    first_different = {each.curve.name: each.key for each in comparison.differences if not each.is_of_end}
+    logged = [each for each in comparison.curves if len(each.expected) > 3 and each.is_of_training]
+    logged = [each for each in logged if np.size(each.first) == 1 and not isinstance(each.first, str)]
+    rates = [each for each in logged if _LEARNING_RATE.search(each.own_name)]
+    losses = [each for each in logged if each not in rates and not _is_of_evaluation(each)]
+    curve = max(losses, key=lambda each: ("loss" in each.title.lower(), len(each.expected)), default=None)
+    after = [(key, each.value) for key, each in curve.found if each.process and key in curve.expected] if curve else []
+    if curve is None or not after:
         return []
-    curve = max(curves, key=lambda each: ("loss" in each.title.lower(), len(each.expected)))
-    after = [(key, each.value) for key, each in curve.found if each.process and key in curve.expected]
-    if not after:
-        return []
-    key, value = after[0]
-    away = distance(value, curve.expected[key][0])
-    if not away:
-        return [Cause.OPTIMIZER]
-    if key != next(iter(curve.expected)) and 3 * distance(value, curve.first) < away:
+    start, at = after[0][0], first_different.get(curve.name)
+    rate_at = next((first_different[each.name] for each in rates if each.name in first_different), None)
+    if rate_at is not None and (rate_at == start or at is None or rate_at < at):
+        return [Cause.SCHEDULE]
+    if at is None:
+        if any(each.is_of_end and each.curve.found for each in comparison.differences):
+            return [Cause.STOPPING]
+        others = [each.curve for each in comparison.differences]
+        return [Cause.WEIGHTS] if any(_is_of_evaluation(each) or "/model/" in each.name for each in others) else []
+    away = distance(after[0][1], curve.expected[start][0])
+    if at == start != next(iter(curve.expected)) and 3 * distance(after[0][1], curve.first) < away:
         return [Cause.WEIGHTS]
-    # What the checkpoint has no state of; without any hint it is the data or the random numbers.
-    saved = {cause for cause, pattern in _SAVED.items() if any(pattern.search(x.title) for x in comparison.curves)}
-    return [each for each in _SAVED if each not in saved] or [Cause.OPTIMIZER]
+    is_of_steps = curve.gap == 1 and (_STEP.search(curve.name) or "epoch" not in curve.name)
+    if not is_of_steps or (comparison.is_noisy and at != start):
+        return []
+    if at == start and _roughness(curve, after) < _SMOOTH:
+        return [Cause.WEIGHTS, Cause.STEPS]
+    if at != start and (at[0] == start[0] or len(at) == 1 or at == after[1][0]):
+        return [Cause.OPTIMIZER] if rates else [Cause.OPTIMIZER, Cause.SCHEDULE]
+    right = {
+        cause
+        for cause, pattern in _STATES.items()
+        for each in comparison.curves
+        if each.name not in first_different and pattern.search(each.title) and np.size(each.first) > 1 - isinstance(each.first, str)
+    }
+    return [each for each in _STATES if each not in right] or [*_STATES]
+
+
+def _is_of_evaluation(curve: ComparedCurve) -> bool:
+    return bool(_EVALUATION.search(curve.own_name) or (_EVALUATION.search(curve.name) and "train" not in curve.name))
+
+
+def _roughness(curve: ComparedCurve, after: list[tuple[Key, Any]]) -> float:
+    """Return how much each relative deviation differs from the one before: 0 if all are alike, about 2 by chance."""
+    pairs = np.array([(value, curve.expected[key][0]) for key, value in after[:_NUM_AFTER]], float).reshape(-1, 2)
+    deviations = np.subtract(*np.log(np.abs(pairs) + 1e-30).T)
+    return float(np.square(np.diff(deviations)).sum() / np.square(deviations).sum())

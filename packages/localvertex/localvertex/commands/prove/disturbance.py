@@ -50,6 +50,7 @@ class Disturbance:
         checkpoints: The checkpoint folder, which exists.
         log: The log of the primary replica.
         cancel: Cancels the job.
+        processes_left: How many processes the job's main ones have left running at their ends.
         problem: Why the fault did not happen; empty if it has.
         damaged: The file that was hit.
         is_in_place: Whether a checkpoint is written under its final name; None: not seen.
@@ -63,7 +64,8 @@ class Disturbance:
     pace: "Disturbance | None"
     checkpoints: Path
     log: Path
-    cancel: threading.Event
+    cancel: threading.Event = field(default_factory=threading.Event)
+    processes_left: int = 0
     problem: str = ENDED
     damaged: str = ""
     is_in_place: bool | None = None

@@ -42,6 +42,7 @@ class Result:
     comparison: Comparison = field(default_factory=Comparison)
     exit_codes: list[int] = field(default_factory=list)
     seconds_lost: float = 0.0
+    processes_left: int = 0
     damaged: str = ""
     """The file that the fault has hit."""
 
@@ -172,6 +173,7 @@ def _result(
         comparison=comparison,
         exit_codes=trial.exit_codes,
         seconds_lost=round(max(0.0, trial.disturbance.seconds - pace.seconds), 1),
+        processes_left=trial.disturbance.processes_left,
         damaged=trial.disturbance.damaged,
     )
 

@@ -32,6 +32,7 @@ def _facts(result: Result) -> Iterator[str]:
         "examples repeated": comparison.examples_repeated,
         "examples never seen": comparison.examples_never_seen,
         "s lost": result.seconds_lost,
+        "processes left": result.processes_left,
     }
     yield from filter(None, [", ".join(f"{number} {text}" for text, number in counted.items() if number)])
     yield from [f"cause: {' or '.join(result.causes)}"] if result.causes else []

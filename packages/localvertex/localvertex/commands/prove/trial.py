@@ -13,7 +13,6 @@ from localvertex.commands.prove.faults import KILLS, FaultKind, Planned
 from localvertex.errors import TaskFailed
 from localvertex.jobs import CustomJob, JobState, Outcome, Pool, Workspace, images, run_job
 from localvertex.jobs.faults.faults import ALL
-from localvertex.jobs.faults.injector import Disturb
 from localvertex.jobs.job import PRIMARY
 from localvertex.processes import logs
 from localvertex.processes.processes import Processes
@@ -89,7 +88,7 @@ def run(
     if kind in (FaultKind.ONE_REPLICA, FaultKind.OTHER_WORKERS) and not any(pool.number == 1 for pool in job.pools):
         raise TaskFailed("the job has no pool of workers")
     following = _with_pools(job, _with_other_workers) if kind is FaultKind.OTHER_WORKERS else None
-    cancel, outside = threading.Event(), base
+    outside = base
     with ExitStack() as stack:
         if kind is FaultKind.DISK_FULL:
             if any(images.is_container_command(pool, options.container_choice) for pool in job.pools):
@@ -102,15 +101,15 @@ def run(
             pace=pace,
             checkpoints=outside / "checkpoints",
             log=folder / f"{PRIMARY}.log",
-            cancel=cancel,
         )
         try:
-            outcomes = [_run(job, folder, options, cancel, disturbance)]
+            outcomes = [_run(job, folder, options, disturbance)]
             (outside / FILLER).unlink(missing_ok=True)
             if following and outcomes[0].state is not JobState.SUCCEEDED and not disturbance.problem:
                 for path in folder.glob("workerpool*.log"):
                     logs.add(path, "--- start 2 ---")
-                outcomes.append(_run(following, folder, options, threading.Event(), lambda replicas, seconds: []))
+                disturbance.cancel = threading.Event()
+                outcomes.append(_run(following, folder, options, disturbance))
         finally:
             disturbance.close()
         if outside != base:
@@ -139,7 +138,7 @@ def _in_folder(job: CustomJob, base: Path, variables: dict[str, str]) -> CustomJ
     return replace(_with_pools(job, changed), base_output_directory=str(base))
 
 
-def _run(job: CustomJob, folder: Path, options: Options, cancel: threading.Event, disturb: Disturb) -> Outcome:
+def _run(job: CustomJob, folder: Path, options: Options, disturbance: Disturbance) -> Outcome:
     private, root = options.work_dir.absolute() / record.PRIVATE, options.gcs_root
     processes = Processes(grace_seconds=_GRACE_SECONDS)
     try:
@@ -148,11 +147,12 @@ def _run(job: CustomJob, folder: Path, options: Options, cancel: threading.Event
             workspace=Workspace(folder=folder, private_dir=private, buckets=root and root.absolute()),
             processes=processes,
             containers=options.container_choice,
-            cancel=cancel,
-            disturb=disturb,
+            cancel=disturbance.cancel,
+            disturb=disturbance,
         )
     finally:
         processes.stop(at_once=True)
+        disturbance.processes_left += processes.num_left
 
 
 def _with_other_workers(pool: Pool) -> Pool:

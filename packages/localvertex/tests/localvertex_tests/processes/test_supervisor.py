@@ -14,6 +14,7 @@ import pytest
 import localvertex
 from localvertex.errors import Cancelled, TaskFailed
 from localvertex.processes.processes import MAX_ARGUMENT_BYTES, Processes
+from localvertex_base import linux
 
 SUPERVISOR = Path(localvertex.__file__).parent / "processes" / "supervisor.py"
 
@@ -160,3 +161,17 @@ def test_it_needs_only_the_standard_library() -> None:
     assert subprocess.run(words, pass_fds=[reader], cwd="/").returncode == 0
     os.close(reader)
     os.close(writer)
+
+
+@pytest.mark.skipif(not linux.is_used(), reason="only Linux shows processes outside of the group")
+@pytest.mark.parametrize(("code", "num_left"), [("", 0), ("killed", 0), ("left", 2)])
+def test_processes_that_a_command_leaves_are_counted(tmp_path: Path, code: str, num_left: int) -> None:
+    commands = {
+        "": ":",
+        "killed": "setsid sleep 60 & kill -9 $$",
+        "left": "setsid sleep 60 & sleep 60 & exit 0",
+    }
+    processes = Processes(grace_seconds=1)
+    process = processes.start(["sh", "-c", commands[code]], cwd=tmp_path, env=dict(os.environ), log=tmp_path / "log")
+    processes.wait(process)
+    assert processes.num_left == num_left

@@ -114,6 +114,17 @@ def test_the_command_of_the_page_accuses_no_right_training(prove: Prove, package
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("num_left", [pytest.param(0, marks=pytest.mark.soak), 1])
+def test_processes_that_a_training_leaves_are_shown(prove: Prove, tmp_path: Path, num_left: int) -> None:
+    start = "import subprocess; subprocess.Popen(['sleep', '60'], start_new_session=True)\n" * num_left
+    (tmp_path / "train.py").write_text((TRAININGS / "right" / "exact.py").read_text() + start)
+    code, text, proof = prove("--", "python", "train.py", faults=("killed-early",))
+    assert code == 0, text
+    assert [each["processes_left"] for each in proof["faults"]] == [num_left]
+    assert (f"{num_left} processes left" in text) is (num_left > 0), text
+
+
+@pytest.mark.slow
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("name", WRONG)

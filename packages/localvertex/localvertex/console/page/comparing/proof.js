@@ -13,6 +13,7 @@ const COLUMNS = [
   { title: "Verdict", cell: ({ verdict }) => verdict },
   { title: "Cause", cell: ({ causes, reason }) => causes.join(" or ") || reason },
   { title: "Steps again", cell: ({ steps_lost }) => steps_lost, isNumber: true },
+  { title: "Processes left", cell: ({ processes_left }) => processes_left || "", isNumber: true },
   { title: "First difference", cell: ({ differences: [first] }) => first },
 ];
 
