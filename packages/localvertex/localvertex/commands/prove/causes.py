@@ -39,11 +39,11 @@ _STATES = {
     Cause.RANDOM_STATE: re.compile(r"rng|random|generator|bit_?gen|pcg|mt19937|\bkey", re.I),
     Cause.DATA_ORDER: re.compile(r"order|perm|sampler|shuffle|ind(ex|ices)|seen", re.I),
 }
-"""Names in a log or a checkpoint of states and lists which, being equal, are no cause."""
-_NUM_AFTER = 12
+"""Names of states and lists in logs and checkpoints."""
+_NUM_AFTER = 16
 """Losses after a restart that are looked at."""
-_SMOOTH = 0.8
-"""The roughness of the deviations that other weights make is below."""
+_SMOOTH, _BY_CHANCE = 0.8, 1.4
+"""Roughness of deviations below which they show other weights, and above which other examples or random numbers."""
 
 
 def causes(kind: FaultKind, verdict: Judgement, trial: ProofRun, comparison: Comparison) -> list[Cause]:
@@ -57,7 +57,9 @@ def causes(kind: FaultKind, verdict: Judgement, trial: ProofRun, comparison: Com
         cause = Cause.UNCHECKED if has_restarted else Cause.EXIT_CODE
         return [cause] if trial.is_refused or trial.has_finished else []
     # A list of examples, or a digest of one.
-    if any(EXAMPLES.search(each.curve.own_name) and each.found.startswith(("[", "'")) for each in comparison.differences):
+    if any(
+        EXAMPLES.search(each.curve.own_name) and each.found.startswith(("[", "'")) for each in comparison.differences
+    ):
         return [Cause.DATA_ORDER]
     return [Cause.STEPS] if comparison.steps_missing else _of_curves(comparison)
 
@@ -74,9 +76,9 @@ def _of_curves(comparison: Comparison) -> list[Cause]:
         return []
     start, at = after[0][0], first_different.get(curve.name)
     rate_at = next((first_different[each.name] for each in rates if each.name in first_different), None)
-    if rate_at is not None and (rate_at == start or at is None or rate_at < at):
+    if rate_at is not None and (rate_at == start or not at or rate_at < at):
         return [Cause.SCHEDULE]
-    if at is None:
+    if at not in dict(after):
         if any(each.is_of_end and each.curve.found for each in comparison.differences):
             return [Cause.STOPPING]
         others = [each.curve for each in comparison.differences]
@@ -84,20 +86,22 @@ def _of_curves(comparison: Comparison) -> list[Cause]:
     away = distance(after[0][1], curve.expected[start][0])
     if at == start != next(iter(curve.expected)) and 3 * distance(after[0][1], curve.first) < away:
         return [Cause.WEIGHTS]
+    num_equal = [key for key, _ in after].index(at)
     is_of_steps = curve.gap == 1 and (_STEP.search(curve.name) or "epoch" not in curve.name)
-    if not is_of_steps or (comparison.is_noisy and at != start):
+    if not is_of_steps or (num_equal and comparison.is_noisy):
         return []
-    if at == start and _roughness(curve, after) < _SMOOTH:
+    if num_equal and (num_equal == 1 or at[:-1] == start[:-1]):
+        # What only shows so late is neither.
+        update = [Cause.OPTIMIZER] if rates else [Cause.OPTIMIZER, Cause.SCHEDULE]
+        return update if num_equal < _NUM_AFTER else []
+    roughness = _BY_CHANCE if num_equal else _roughness(curve, after)
+    if roughness < _SMOOTH:
         return [Cause.WEIGHTS, Cause.STEPS]
-    if at != start and (at[0] == start[0] or len(at) == 1 or at == after[1][0]):
-        return [Cause.OPTIMIZER] if rates else [Cause.OPTIMIZER, Cause.SCHEDULE]
-    right = {
-        cause
-        for cause, pattern in _STATES.items()
-        for each in comparison.curves
-        if each.name not in first_different and pattern.search(each.title) and np.size(each.first) > 1 - isinstance(each.first, str)
-    }
-    return [each for each in _STATES if each not in right] or [*_STATES]
+    # What a log or a checkpoint shows to be right is no cause.
+    lists = [each for each in comparison.curves if isinstance(each.first, str) or np.size(each.first) > 1]
+    equal = [each.title for each in lists if each.name not in first_different]
+    unknown = [cause for cause, pattern in _STATES.items() if not any(map(pattern.search, equal))] or [*_STATES]
+    return [*unknown, Cause.WEIGHTS] if roughness < _BY_CHANCE else unknown
 
 
 def _is_of_evaluation(curve: ComparedCurve) -> bool:

@@ -97,11 +97,9 @@ def test_the_right_cause_is_among_those_that_are_named(
     monkeypatch.setattr(ProofRun, "exit_codes", [137, 0])
     compared = compare([observed("", seed, hidden)] * 2, observed(defect, seed, hidden))
     found = {*causes(FaultKind.MIDDLE, Judgement.DIFFERENT, trial, compared)}
-    if defect == "weights":
-        # Few losses say it for sure, and then weights are named, too.
-        assert found <= {*expected, *BY_CHANCE}
-    else:
-        assert found == expected
+    # Few losses may leave it open whether other weights or other examples made them.
+    in_doubt = {Cause.WEIGHTS, *BY_CHANCE} if {Cause.WEIGHTS, Cause.DATA_ORDER} & expected else set()
+    assert found == expected or (found == in_doubt and defect in ("order", "random", "weights")), found
 
 
 @pytest.mark.parametrize("defect", ["order", "optimizer"])
