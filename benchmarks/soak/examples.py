@@ -32,8 +32,8 @@ from exact_resume.checkpoints import checkpoints, manifest, result_file
 from vertex_testing import kill_point
 
 _ROOT = Path(__file__).parents[2]
-_EXAMPLES = sorted((_ROOT / "packages" / "exact_resume" / "examples").glob("*.py"))
-_TORCH = _ROOT / ".venv-torch" / "bin" / "python"
+EXAMPLES = sorted((_ROOT / "packages" / "exact_resume" / "examples").glob("*.py"))
+TORCH = _ROOT / ".venv-torch" / "bin" / "python"
 _NUM_FAULTS, _FAULTS_PER_RUN = 25, 5
 """Of an example, and of one of its runs."""
 _KINDS = (
@@ -62,9 +62,9 @@ class _Ended(NamedTuple):
 def main() -> int:
     """Interrupt runs; return 1 if one of them ended otherwise."""
     can_fill = small_disks.enter_namespace("examples")
-    examples = [example for example in _EXAMPLES if _TORCH.exists() or "torch" not in example.name]
-    if len(examples) < len(_EXAMPLES):
-        print(f"without the example of PyTorch: {_TORCH} does not exist; run: make venv-torch", flush=True)
+    examples = [example for example in EXAMPLES if TORCH.exists() or "torch" not in example.name]
+    if len(examples) < len(EXAMPLES):
+        print(f"without the example of PyTorch: {TORCH} does not exist; run: make venv-torch", flush=True)
     given = options("examples", __doc__, num_faults=_NUM_FAULTS * len(examples), smoke_values={"num_faults": 3})
     # Sums in another order would give other bits.
     os.environ.update(CUDA_VISIBLE_DEVICES="-1", OMP_NUM_THREADS="1", TF_CPP_MIN_LOG_LEVEL="3", NO_GCE_CHECK="1")
@@ -170,7 +170,7 @@ class _Run:
 
     def _start(self, variables: Mapping[str, str]) -> _Processes:
         self._num_noted_before = self._num_noted()
-        python = str(_TORCH) if "torch" in self._example.name else sys.executable
+        python = str(TORCH) if "torch" in self._example.name else sys.executable
         started = []
         for rank in range(self._num_workers):
             own = {"EXAMPLES_SEEN": str(self._folder / "seen"), **variables}
