@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from localvertex.commands.prove.comparison import EXAMPLES, ComparedCurve, Comparison, Judgement, distance
+from localvertex.commands.prove.comparison import EXAMPLES, ComparedCurve, Comparison, Judgement
 from localvertex.commands.prove.faults import FaultKind
 from localvertex.commands.prove.numbers import Key
 from localvertex.commands.prove.trial import ProofRun
@@ -66,34 +66,30 @@ def causes(kind: FaultKind, verdict: Judgement, trial: ProofRun, comparison: Com
 
 def _of_curves(comparison: Comparison) -> list[Cause]:
     first_different = {each.curve.name: each.key for each in comparison.differences if not each.is_of_end}
-    logged = [each for each in comparison.curves if len(each.expected) > 3 and each.is_of_training]
-    logged = [each for each in logged if np.size(each.first) == 1 and not isinstance(each.first, str)]
+    numbers = [each for each in comparison.curves if each.is_of_training and np.size(each.first) == 1]
+    logged = [each for each in numbers if len(each.expected) > 3 and not isinstance(each.first, str)]
     rates = [each for each in logged if _LEARNING_RATE.search(each.own_name)]
     losses = [each for each in logged if each not in rates and not _is_of_evaluation(each)]
     curve = max(losses, key=lambda each: ("loss" in each.title.lower(), len(each.expected)), default=None)
-    after = [(key, each.value) for key, each in curve.found if each.process and key in curve.expected] if curve else []
+    after = {key: each.value for key, each in curve.found if each.process and key in curve.expected} if curve else {}
     if curve is None or not after:
         return []
-    start, at = after[0][0], first_different.get(curve.name)
-    rate_at = next((first_different[each.name] for each in rates if each.name in first_different), None)
-    if rate_at is not None and (rate_at == start or not at or rate_at < at):
+    start, at = next(iter(after)), first_different.get(curve.name, ())
+    rate_at = min((first_different[each.name] for each in rates if each.name in first_different), default=())
+    if rate_at and (rate_at == start or not at or rate_at < at):
         return [Cause.SCHEDULE]
-    if at not in dict(after):
+    if at not in after:
         if any(each.is_of_end and each.curve.found for each in comparison.differences):
             return [Cause.STOPPING]
         others = [each.curve for each in comparison.differences]
         return [Cause.WEIGHTS] if any(_is_of_evaluation(each) or "/model/" in each.name for each in others) else []
-    away = distance(after[0][1], curve.expected[start][0])
-    if at == start != next(iter(curve.expected)) and 3 * distance(after[0][1], curve.first) < away:
-        return [Cause.WEIGHTS]
-    num_equal = [key for key, _ in after].index(at)
+    num_equal = [*after].index(at)
     is_of_steps = curve.gap == 1 and (_STEP.search(curve.name) or "epoch" not in curve.name)
-    if not is_of_steps or (num_equal and comparison.is_noisy):
+    # What only shows much later is neither.
+    if not is_of_steps or (num_equal and comparison.is_noisy) or (num_equal >= _NUM_AFTER and at[:-1] == start[:-1]):
         return []
     if num_equal and (num_equal == 1 or at[:-1] == start[:-1]):
-        # What only shows so late is neither.
-        update = [Cause.OPTIMIZER] if rates else [Cause.OPTIMIZER, Cause.SCHEDULE]
-        return update if num_equal < _NUM_AFTER else []
+        return [Cause.OPTIMIZER] if rates else [Cause.OPTIMIZER, Cause.SCHEDULE]
     roughness = _BY_CHANCE if num_equal else _roughness(curve, after)
     if roughness < _SMOOTH:
         return [Cause.WEIGHTS, Cause.STEPS]
@@ -108,8 +104,8 @@ def _is_of_evaluation(curve: ComparedCurve) -> bool:
     return bool(_EVALUATION.search(curve.own_name) or (_EVALUATION.search(curve.name) and "train" not in curve.name))
 
 
-def _roughness(curve: ComparedCurve, after: list[tuple[Key, Any]]) -> float:
+def _roughness(curve: ComparedCurve, after: dict[Key, Any]) -> float:
     """Return how much each relative deviation differs from the one before: 0 if all are alike, about 2 by chance."""
-    pairs = np.array([(value, curve.expected[key][0]) for key, value in after[:_NUM_AFTER]], float).reshape(-1, 2)
+    pairs = np.array([(after[key], curve.expected[key][0]) for key in [*after][:_NUM_AFTER]], float).reshape(-1, 2)
     deviations = np.subtract(*np.log(np.abs(pairs) + 1e-30).T)
     return float(np.square(np.diff(deviations)).sum() / np.square(deviations).sum())

@@ -219,8 +219,6 @@ class Disturbance:
 
 
 def _fill(path: Path) -> None:
-    with path.open("wb", buffering=0) as file:
-        for size in (1 << 20, 4096):
-            with suppress(OSError):
-                while True:
-                    file.write(bytes(size))
+    with path.open("wb", buffering=0) as file, suppress(OSError):
+        while True:
+            file.write(bytes(4096))

@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from re import Pattern
 
@@ -108,6 +109,36 @@ def prove(
         references.append(observe(trial.base, trial.logs, patterns))
         return trial.disturbance
 
+    def result_of(planned: Planned) -> Result:
+        kind = planned.kind
+        unjudged = partial(Result, fault=kind, verdict=Judgement.CANNOT_BE_JUDGED)
+        for attempt in range(_NUM_TRIES):
+            root = folder / f"{kind}-{attempt + 1}"
+            try:
+                trial = run(job, root, options, replace(planned, fraction=planned.fraction * 0.75**attempt), pace)
+            except TaskFailed as error:
+                return unjudged(reason=str(error))
+            if not trial.problem:
+                break
+        else:
+            return unjudged(reason=trial.problem)
+        rounding = {"rounding": _LOOSE} if kind is FaultKind.OTHER_WORKERS else {}
+        comparison = compare(references, observe(trial.base, trial.logs, patterns), **rounding)
+        verdict, reason = judge(kind, trial, comparison)
+        if verdict not in BAD:
+            shutil.rmtree(root, ignore_errors=True)
+        return Result(
+            fault=kind,
+            verdict=verdict,
+            reason=reason,
+            causes=causes(kind, verdict, trial, comparison) if verdict in BAD else [],
+            comparison=comparison,
+            exit_codes=trial.exit_codes,
+            seconds_lost=round(max(0.0, trial.disturbance.seconds - pace.seconds), 1),
+            processes_left=trial.disturbance.processes_left,
+            damaged=trial.disturbance.damaged,
+        )
+
     planned = [each for each in plan(seed, job) if not asked or each.kind in asked]
     pace, number = run_undisturbed(), len(planned) + 2
     report(
@@ -122,7 +153,7 @@ def prove(
         run_undisturbed()
     results: list[Result] = []
     for each in planned:
-        result = _result(job, folder, options, each, pace, references, patterns)
+        result = result_of(each)
         if each.kind is FaultKind.BIT_FLIPPED and result.causes:
             # What other kills show is no fault of the bit.
             result = replace(result, causes=next((known.causes for known in results if known.causes), result.causes))
@@ -135,46 +166,6 @@ def prove(
         is_noisy=among.is_noisy,
         results=results,
         asked=asked,
-    )
-
-
-def _result(
-    job: CustomJob,
-    folder: Path,
-    options: Options,
-    planned: Planned,
-    pace: Disturbance,
-    references: Sequence[Observation],
-    patterns: Sequence[Pattern[str]],
-) -> Result:
-    kind = planned.kind
-    for attempt in range(_NUM_TRIES):
-        root = folder / f"{kind}-{attempt + 1}"
-        try:
-            trial = run(job, root, options, planned, pace)
-        except TaskFailed as error:
-            return Result(fault=kind, verdict=Judgement.CANNOT_BE_JUDGED, reason=str(error))
-        if not trial.problem:
-            break
-        planned = replace(planned, fraction=planned.fraction * 0.75)
-    else:
-        return Result(fault=kind, verdict=Judgement.CANNOT_BE_JUDGED, reason=trial.problem)
-    rounding = {"rounding": _LOOSE} if kind is FaultKind.OTHER_WORKERS else {}
-    comparison = compare(references, observe(trial.base, trial.logs, patterns), **rounding)
-    verdict, reason = judge(kind, trial, comparison)
-    is_bad = verdict in BAD
-    if not is_bad:
-        shutil.rmtree(root, ignore_errors=True)
-    return Result(
-        fault=kind,
-        verdict=verdict,
-        reason=reason,
-        causes=causes(kind, verdict, trial, comparison) if is_bad else [],
-        comparison=comparison,
-        exit_codes=trial.exit_codes,
-        seconds_lost=round(max(0.0, trial.disturbance.seconds - pace.seconds), 1),
-        processes_left=trial.disturbance.processes_left,
-        damaged=trial.disturbance.damaged,
     )
 
 
