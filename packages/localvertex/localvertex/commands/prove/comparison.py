@@ -10,7 +10,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -27,13 +27,18 @@ _FACTOR = 3.0
 _NEIGHBOURS = 10
 """Keys before and after whose distances count, too: five runs show the noise of one step badly."""
 
+_MIN_STEPS = 3
+"""Of a curve that shows where a training ends."""
 _NUM_EQUAL_AFTER = 2
 """Values after a single other one that show it as a mean since the last line, which a restart has shortened."""
 
 _OF_TRAINING = re.compile(
-    r"loss|acc|err|metric|auc|f1|lr|rate|grad|norm|mse|mae|ppl|perplex|score|reward|precision|recall|weight|val|train|test|nll",
+    r"loss|acc|error|metric|auc|f1|lr|learn|grad|norm|mse|mae|ppl|perplex|score|reward|precision|recall|weight|val|train|"
+    r"test|nll|cost|objective|entropy",
     re.I,
 )
+_OF_EVALUATION = re.compile(r"val|test|eval|best", re.I)
+"""Lines whose values are no means over steps of training."""
 EXAMPLES = re.compile(r"example|sample|ids?$|idx|indices|index|rows?$|batch|order|shard", re.I)
 """Names of lists of examples."""
 
@@ -86,7 +91,17 @@ class ComparedCurve:
         """Whether all its steps are in all runs: those of an event are what its time allows."""
         # The job ends with the primary replica, wherever the others are.
         is_primary = self.name.startswith(f"{PRIMARY}|") or not self.name.startswith("workerpool")
-        return is_primary and self.is_of_training and "|event " not in self.name and len(self.expected) > 2
+        return is_primary and "|event " not in self.name
+
+    @property
+    def is_mean(self) -> bool:
+        """Whether a value can be a mean of the training since the last line, which a restart shortens."""
+        is_of_training = "train" in self.name or not _OF_EVALUATION.search(self.name)
+        return (
+            is_of_training
+            and np.size(self.first) == 1
+            and (len(self.expected) >= _MIN_STEPS or "train" in self.own_name)
+        )
 
     @property
     def gap(self) -> float:
@@ -110,6 +125,8 @@ class Difference:
     found: str
     is_of_end: bool = False
     """Whether it is where the curve ends."""
+    is_mean: bool = False
+    """Whether it can be a mean of the training that a restart has shortened."""
 
     def __str__(self) -> str:
         """Format it as a sentence."""
@@ -125,7 +142,7 @@ class Comparison:
     """All values that undisturbed runs have in common."""
     differences: list[Difference] = field(default_factory=list)
     num_compared: int = 0
-    """Values after the first restart, and values of files."""
+    """Values after the first restart, and those of files and of curves that end without one."""
     is_exact: bool = True
     """Whether nothing needed the noise or rounding to be equal."""
     is_noisy: bool = False
@@ -138,18 +155,21 @@ class Comparison:
     """More often than in an undisturbed run; None: no log has examples."""
     examples_never_seen: int | None = None
     not_compared: list[str] = field(default_factory=list)
-    """Files that differ and that no reader reads, and means over a restart."""
+    """What differs and says nothing: files that no reader reads, means over a restart, whole numbers without a step."""
+    is_model_unread: bool = False
+    """Whether the bytes of a model differ that no reader reads."""
 
     def add(self, curve: ComparedCurve, rounding: float) -> None:
         """Compare a curve, unless it measures something else than the training."""
         self.curves.append(curve)
         own = {key: max(distance(each, values[0]) for each in values) for key, values in curve.expected.items()}
-        is_number = np.size(curve.first) == 1 and not isinstance(curve.first, str)
-        # One number without a step may count anything, such as the starts.
-        is_vague = any(own.values()) or (
-            is_number and [*own] == [()] and not (curve.is_of_file and np.ndim(curve.first))
-        )
-        if is_vague and np.size(curve.first) == 1 and not curve.is_of_training:
+        is_number = np.size(curve.first) == 1 and not (curve.is_of_training or isinstance(curve.first, str))
+        if is_number and any(own.values()):
+            return
+        # One whole number without a step may count anything, such as the starts.
+        if is_number and [*own] == [()] and not (curve.is_of_file and np.ndim(curve.first)) and not curve.first % 1:
+            if curve.found and distance(curve.first, curve.found[-1][1].value):
+                self._leave_out(_at((), curve, curve.found[-1][1]))
             return
         # Texts, and whole numbers such as a random state that no seed decides, have no noise.
         self.is_noisy |= any(0 < each < math.inf for each in own.values())
@@ -169,7 +189,12 @@ class Comparison:
         self.steps_lost = max(self.steps_lost, round(num_again * curve.gap))
         missing = [key for key in curve.expected if key not in seen and key < max(seen)]
         # A program may log every tenth step from where it resumed, and a kill may take the last line.
-        if curve.is_whole and seen.keys() <= curve.expected.keys() and len(missing) > 1 + curve.found[-1][1].process:
+        if (
+            curve.is_whole
+            and curve.is_of_training
+            and seen.keys() <= curve.expected.keys()
+            and len(missing) > 1 + curve.found[-1][1].process
+        ):
             self.steps_missing = max(self.steps_missing, len(missing))
         if np.size(curve.first) > 1 and EXAMPLES.search(curve.own_name):
             before = Counter(x for values in curve.expected.values() for x in np.ravel(values[0]).tolist())
@@ -179,30 +204,53 @@ class Comparison:
     def _first_difference(self, curve: ComparedCurve, own: dict[Key, float], rounding: float) -> Difference | None:
         distances, index = [*own.values()], {key: at for at, key in enumerate(own)}
         different, largest, num_after = list[Difference](), 0.0, 0
+        is_short = len(own) < _MIN_STEPS or self._other_end(curve)
+        has_ended = max(own) in dict(curve.found) or not (curve.is_whole and is_short)
         for key, point in curve.found:
-            # A list in a log may be cut; an array in a file is whole.
-            if key not in own or not (curve.is_of_file or np.shape(curve.expected[key][0]) == np.shape(point.value)):
+            if key not in own:
                 continue
-            values, at = curve.expected[key], index[key]
+            values, at, value = curve.expected[key], index[key], point.value
+            if np.shape(value) != np.shape(values[0]):
+                # A list in a log may be cut; an array in a file is whole, or a history since the restart.
+                is_history = np.ndim(value) == 1 and 0 < len(value) < np.size(values[0])
+                if is_history and curve.is_of_file and not distance(np.ravel(values[0])[-len(value) :], value):
+                    self._leave_out(f"{curve.title}: it has only the last {len(value)} of {len(values[0])} values")
+                    continue
+                if not curve.is_of_file:
+                    continue
             noise = max(distances[max(0, at - _NEIGHBOURS) : at + _NEIGHBOURS + 1])
-            nearest = min(distance(each, point.value) for each in values)
-            if nearest and str(point.value).startswith(UNREAD):
-                self.not_compared.append(curve.title)
+            nearest = min(distance(each, value) for each in values)
+            is_unread = str(value).startswith(UNREAD)
+            if nearest and (is_unread or noise == math.inf):
+                self.is_model_unread |= is_unread and not noise and "/model/" in curve.name
+                why = "its bytes differ, and no reader reads it" if is_unread else "undisturbed runs differ"
+                self._leave_out(f"{curve.title}: {why}")
                 continue
-            if noise == math.inf:
-                continue
-            self.num_compared += point.process > 0 or curve.found[-1][1].process == 0
+            self.num_compared += point.process > 0 or (has_ended and curve.found[-1][1].process == 0)
             if nearest and nearest > rounding * _size(values[0]) + _FACTOR * noise:
-                expected = _shown(values[0])
-                different.append(Difference(curve=curve, key=point.key, expected=expected, found=_shown(point.value)))
+                different.append(_at(key, curve, point))
                 largest, num_after = max(largest, nearest), 0
             else:
                 self.is_exact &= not nearest
                 num_after += 1
-        if len(different) == 1 and largest < math.inf and num_after >= _NUM_EQUAL_AFTER:
-            self.not_compared.append(f"{different[0]}, and equal after it")
+        if len(different) == 1 and largest < math.inf and curve.is_mean:
+            if num_after < _NUM_EQUAL_AFTER:
+                return replace(different[0], is_mean=True)
+            self._leave_out(f"{different[0]}, and equal after it")
             return None
         return different[0] if different else None
+
+    def _leave_out(self, what: object) -> None:
+        if str(what) not in self.not_compared:
+            self.not_compared.append(str(what))
+
+    def leave_out_means(self) -> None:
+        """Leave out means of the training that a restart has shortened, if arrays show that the training is equal."""
+        has_arrays = any(each.is_of_file and np.size(each.first) > 1 and each.found for each in self.curves)
+        if has_arrays and all(each.is_mean for each in self.differences):
+            for each in self.differences:
+                self._leave_out(f"{each}, and the arrays in files are equal")
+            self.differences = []
 
     def _other_end(self, curve: ComparedCurve) -> Difference | None:
         """Return whether a curve ends elsewhere, or a model is missing."""
@@ -210,7 +258,7 @@ class Comparison:
         if not found:
             is_missing = "/model/" in curve.name
             return Difference(curve=curve, expected="a value", found="none", is_of_end=True) if is_missing else None
-        if not curve.is_whole:
+        if not curve.is_whole or len(keys) < _MIN_STEPS:
             return None
         last, end = max(keys), max(found)
         is_near = end < (*last[:-1], last[-1] + curve.gap) and sum(key > end for key in keys) < 2
@@ -221,7 +269,7 @@ class Comparison:
         """Judge a run that has finished."""
         if self.differences:
             return Judgement.DIFFERENT
-        if not self.num_compared:
+        if not self.num_compared or self.is_model_unread:
             return Judgement.CANNOT_BE_JUDGED
         return Judgement.EQUAL if self.is_exact else Judgement.WITHIN_NOISE
 
@@ -238,6 +286,7 @@ def compare(references: Sequence[Observation], found: Observation, *, rounding: 
             own = _keyed(found.get(name, []), has_counters, len(points))
             if keys:
                 result.add(ComparedCurve(name=name, expected=expected, found=own), rounding)
+    result.leave_out_means()
     return result
 
 
@@ -268,6 +317,11 @@ def distance(first: Any, second: Any) -> float:
         found = np.where((first == second) | (np.isnan(first) & np.isnan(second)), 0.0, np.abs(first - second))
     largest = float(found.max(initial=0.0))
     return largest if math.isfinite(largest) else math.inf
+
+
+def _at(key: Key, curve: ComparedCurve, point: Point) -> Difference:
+    expected = _shown(curve.expected[key][0])
+    return Difference(curve=curve, key=point.key, expected=expected, found=_shown(point.value))
 
 
 def _size(value: Any) -> float:

@@ -29,7 +29,7 @@ UNREAD = "sha256 "
 _MAX_BYTES = 512 << 20
 """Of a file."""
 _NOT_OUTPUTS = re.compile(
-    r"(^|[._/-])(tmp|temp|partial|lock|bak|lease|events|aside\S*|exact_resume|__pycache__|log|manifest\.json)([._/-]|$)|~$"
+    r"(^|[._/-])(tmp|temp|partial|lock|bak|lease|events|aside\S*|exact_resume|__pycache__|manifest\.json)([._/-]|$)|\.log$|~$"
 )
 _DIGEST = re.compile(r"[0-9a-f]{16,128}")
 _FLOAT = 1
@@ -86,19 +86,26 @@ def _events(path: Path) -> Iterator[Point]:
 
 def _of_file(name: str, path: Path) -> Iterator[Point]:
     content = _bytes(path)
-    if "tfevents" in name:
-        with suppress(ImportError):
-            for tag, step, scalar in _scalars(content):
-                yield Point(name=f"{name.rpartition('/')[0]}|scalars|{tag}", key=step, value=np.array(scalar))
-        return
     # A reader meets whatever a program has written, also half of a file; without its package, it reads none.
+    if "tfevents" in name:
+        source = f"{name.rpartition('/')[0]}|scalars|"
+        try:
+            for tag, step, scalar in _scalars(content):
+                yield Point(name=f"{source}{tag}", key=step, value=np.array(scalar))
+        except Exception:
+            yield Point(name=source, value=_unread(content))
+        return
     try:
         items = [(each, np.asarray(value)) for each, value in _READERS[path.suffix.lower()](content)]
     except Exception:
-        items = [("", np.asarray(f"{UNREAD}{hashlib.sha256(content).hexdigest()}"))]
+        items = [("", np.asarray(_unread(content)))]
     for each, value in items:
         if not is_measure(each):
             yield Point(name=f"{name}|{each}", value=value if value.dtype.kind in "biufc" else str(value.tolist()))
+
+
+def _unread(content: bytes) -> str:
+    return f"{UNREAD}{hashlib.sha256(content).hexdigest()}"
 
 
 def _npz(content: bytes) -> _Items:
@@ -107,9 +114,11 @@ def _npz(content: bytes) -> _Items:
         yield "", loaded
         return
     for each in loaded.files:
-        # An array of objects is a pickle.
-        with suppress(ValueError):
+        try:
             yield each, loaded[each]
+        except ValueError:
+            # An array of objects is a pickle.
+            yield each, _unread(content)
 
 
 def _h5(content: bytes) -> _Items:
@@ -130,10 +139,8 @@ def _safetensors(content: bytes) -> _Items:
     end = 8 + struct.unpack_from("<Q", content)[0]
     for name, about in json.loads(content[8:end]).items():
         if name != "__metadata__":
-            # Types that NumPy lacks, such as BF16, and whole numbers are compared by their bits.
-            kind = {"F": "<f", "I": "<i", "U": "<u"}.get(about["dtype"][0], "<u") + str(
-                int(about["dtype"][-2:]) // 8 or 1
-            )
+            # Whole numbers, and types that NumPy lacks, such as BF16, are compared by their bytes.
+            kind = {"F16": "<f2", "F32": "<f4", "F64": "<f8"}.get(about["dtype"], "u1")
             first, last = about["data_offsets"]
             yield name, np.frombuffer(content[end + first : end + last], kind)
 
@@ -157,6 +164,9 @@ def _scalars(content: bytes) -> Iterator[tuple[str, Key, float]]:
     position = 0
     while position + 12 <= len(content):
         size = struct.unpack_from("<Q", content, position)[0]
+        if position + size + 16 > len(content):
+            # A kill has cut the last event.
+            return
         event = Event.FromString(content[position + 12 : position + 12 + size])
         position += size + 16
         for each in event.summary.value:
