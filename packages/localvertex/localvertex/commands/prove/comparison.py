@@ -167,7 +167,8 @@ class Comparison:
         if is_number and any(own.values()):
             return
         # One whole number without a step may count anything, such as the starts.
-        if is_number and [*own] == [()] and not (curve.is_of_file and np.ndim(curve.first)) and not curve.first % 1:
+        is_array = curve.is_of_file and np.ndim(curve.first)
+        if is_number and [*own] == [()] and not is_array and float(curve.first.item()).is_integer():
             if curve.found and distance(curve.first, curve.found[-1][1].value):
                 self._leave_out(_at((), curve, curve.found[-1][1]))
             return
@@ -204,8 +205,7 @@ class Comparison:
     def _first_difference(self, curve: ComparedCurve, own: dict[Key, float], rounding: float) -> Difference | None:
         distances, index = [*own.values()], {key: at for at, key in enumerate(own)}
         different, largest, num_after = list[Difference](), 0.0, 0
-        is_short = len(own) < _MIN_STEPS or self._other_end(curve)
-        has_ended = max(own) in dict(curve.found) or not (curve.is_whole and is_short)
+        has_ended = len(own) >= _MIN_STEPS or max(own) in dict(curve.found)
         for key, point in curve.found:
             if key not in own:
                 continue

@@ -90,13 +90,14 @@ def read_log(source: str, lines: Iterable[str], patterns: Sequence[re.Pattern[st
             process += 1
             continue
         # Of a progress bar, each state is a line.
-        for part in [_UNFINISHED.sub("", each) for each in _COLOUR.sub("", line[:_MAX_LINE]).split("\r")]:
+        for part in _COLOUR.sub("", line[:_MAX_LINE]).split("\r"):
             if patterns:
                 found = [
                     pair for each in patterns if (match := each.search(part)) for pair in match.groupdict().items()
                 ]
                 words = ""
             else:
+                part = _UNFINISHED.sub("", part)
                 found = [(match[1], match[2]) for match in _PAIR.finditer(part)]
                 words = re.sub(r"\s+", " ", _ANY_NUMBER.sub("#", _DIGEST.sub("@", part))).strip()
             key = tuple(float(text.split()[0].replace(",", "")) for name, text in found if _COUNTERS.fullmatch(name))
