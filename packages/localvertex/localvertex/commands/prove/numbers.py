@@ -44,6 +44,8 @@ _ANY_NUMBER = re.compile(r"[-+]?(?:\d[\d.]{0,40}(?:[eE][-+]?\d{1,4})?|\b(?i:nan|
 _COLOUR = re.compile(r"\x1b\[[\d;]{0,40}m")
 _UNFINISHED = re.compile(r"^.{0,200}?(?<!\d)(\d{1,15})/(?!\1 )\d{1,15} (?:\[\d\d:[^]]{0,1000}\]|(?:\[[=>]|━).{0,4000})")
 """A progress bar before its end, whose states depend on the clock, and whose count may begin anew after a restart."""
+_FINISHED = re.compile(r"(?<!\d)(\d{1,15})/\1 (?:\[=|━)")
+"""Keras prints it twice, the first time without the validation and only if the last step took long."""
 _ABOUT_STARTS = re.compile(r"resum|restor|load|start|checkpoint|ckpt|sav|recover|continu|begin", re.I)
 
 
@@ -85,21 +87,21 @@ def pattern(text: str) -> re.Pattern[str]:
 def read_log(source: str, lines: Iterable[str], patterns: Sequence[re.Pattern[str]]) -> Iterator[Point]:
     """Yield the values of a log, only those of the patterns if there are any."""
     process = 0
-    for line in lines:
-        if _START.search(line):
+    # Of a progress bar, each state is a line.
+    parts = [part for line in lines for part in _COLOUR.sub("", line[:_MAX_LINE]).split("\r")]
+    for part, following in zip(parts, [*parts[1:], ""], strict=False):
+        if _START.search(part):
             process += 1
-            continue
-        # Of a progress bar, each state is a line.
-        for part in _COLOUR.sub("", line[:_MAX_LINE]).split("\r"):
+        elif not (_FINISHED.search(part) and _FINISHED.search(following)):
             if patterns:
                 found = [
                     pair for each in patterns if (match := each.search(part)) for pair in match.groupdict().items()
                 ]
                 words = ""
             else:
-                part = _UNFINISHED.sub("", part)
-                found = [(match[1], match[2]) for match in _PAIR.finditer(part)]
-                words = re.sub(r"\s+", " ", _ANY_NUMBER.sub("#", _DIGEST.sub("@", part))).strip()
+                own = _UNFINISHED.sub("", part)
+                found = [(match[1], match[2]) for match in _PAIR.finditer(own)]
+                words = re.sub(r"\s+", " ", _ANY_NUMBER.sub("#", _DIGEST.sub("@", own))).strip()
             key = tuple(float(text.split()[0].replace(",", "")) for name, text in found if _COUNTERS.fullmatch(name))
             values: dict[str, Any] = {}
             for name, text in found:

@@ -66,6 +66,13 @@ def test_a_process_begins_after_each_start() -> None:
     assert len({each.name for each in found}) == 1
 
 
+def test_the_last_of_two_full_bars_counts() -> None:
+    bar = "16/16 ━━━━ 1s 9ms/step - loss: 0.5"
+    for lines in ([f"{bar} - val_loss: 0.6"], [bar, f"{bar} - val_loss: 0.6"], [f"\r{bar}\r{bar} - val_loss: 0.6"]):
+        found = [each.name.rpartition("|")[2] for each in read("Epoch 1/2", *lines, "Epoch 2/2", *lines)]
+        assert found == ["loss", "val_loss"] * 2
+
+
 def test_a_pattern_of_the_user() -> None:
     found = read("the loss is  3.5 after 40 steps, x=1", "x=2", patterns=("loss is {loss} after {step} steps",))
     assert [(each.name, each.key, each.value.tolist()) for each in found] == [("replica||loss", (40,), [3.5])]
