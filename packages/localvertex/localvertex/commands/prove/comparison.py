@@ -96,12 +96,15 @@ class ComparedCurve:
     @property
     def is_mean(self) -> bool:
         """Whether a value can be a mean of the training since the last line, which a restart shortens."""
-        is_of_training = "train" in self.name or not _OF_EVALUATION.search(self.name)
-        return (
-            is_of_training
-            and np.size(self.first) == 1
-            and (len(self.expected) >= _MIN_STEPS or "train" in self.own_name)
-        )
+        is_curve = len(self.expected) >= _MIN_STEPS and not _OF_EVALUATION.search(self.name)
+        return np.size(self.first) == 1 and (is_curve or "train" in self.name)
+
+    @property
+    def is_vague(self) -> bool:
+        """Whether it is one whole number without a step, which may count anything, such as the starts."""
+        if self.is_of_training or [*self.expected] != [()] or np.size(self.first) > 1 or isinstance(self.first, str):
+            return False
+        return float(self.first.item()).is_integer() and not (self.is_of_file and np.ndim(self.first))
 
     @property
     def gap(self) -> float:
@@ -125,8 +128,8 @@ class Difference:
     found: str
     is_of_end: bool = False
     """Whether it is where the curve ends."""
-    is_mean: bool = False
-    """Whether it can be a mean of the training that a restart has shortened."""
+    num_after: int | None = None
+    """Equal values after a single one that can be a mean; None: it is no such value."""
 
     def __str__(self) -> str:
         """Format it as a sentence."""
@@ -163,14 +166,11 @@ class Comparison:
         """Compare a curve, unless it measures something else than the training."""
         self.curves.append(curve)
         own = {key: max(distance(each, values[0]) for each in values) for key, values in curve.expected.items()}
-        is_number = np.size(curve.first) == 1 and not (curve.is_of_training or isinstance(curve.first, str))
-        if is_number and any(own.values()):
-            return
-        # One whole number without a step may count anything, such as the starts.
-        is_array = curve.is_of_file and np.ndim(curve.first)
-        if is_number and [*own] == [()] and not is_array and float(curve.first.item()).is_integer():
-            if curve.found and distance(curve.first, curve.found[-1][1].value):
-                self._leave_out(_at((), curve, curve.found[-1][1]))
+        if (
+            any(own.values())
+            and np.size(curve.first) == 1
+            and not (curve.is_of_training or isinstance(curve.first, str))
+        ):
             return
         # Texts, and whole numbers such as a random state that no seed decides, have no noise.
         self.is_noisy |= any(0 < each < math.inf for each in own.values())
@@ -204,53 +204,45 @@ class Comparison:
 
     def _first_difference(self, curve: ComparedCurve, own: dict[Key, float], rounding: float) -> Difference | None:
         distances, index = [*own.values()], {key: at for at, key in enumerate(own)}
-        different, largest, num_after = list[Difference](), 0.0, 0
+        different, left_out, largest, num_after = list[Difference](), list[Difference](), 0.0, 0
         has_ended = len(own) >= _MIN_STEPS or max(own) in dict(curve.found)
         for key, point in curve.found:
             if key not in own:
                 continue
             values, at, value = curve.expected[key], index[key], point.value
-            if np.shape(value) != np.shape(values[0]):
-                # A list in a log may be cut; an array in a file is whole, or a history since the restart.
-                is_history = np.ndim(value) == 1 and 0 < len(value) < np.size(values[0])
-                if is_history and curve.is_of_file and not distance(np.ravel(values[0])[-len(value) :], value):
-                    self._leave_out(f"{curve.title}: it has only the last {len(value)} of {len(values[0])} values")
-                    continue
-                if not curve.is_of_file:
-                    continue
             noise = max(distances[max(0, at - _NEIGHBOURS) : at + _NEIGHBOURS + 1])
             nearest = min(distance(each, value) for each in values)
             is_unread = str(value).startswith(UNREAD)
-            if nearest and (is_unread or noise == math.inf):
+            difference = Difference(curve=curve, key=point.key, expected=_shown(values[0]), found=_shown(value))
+            # A list in a log may be cut; an array in a file is whole, or a history since the restart.
+            is_cut = np.shape(value) != np.shape(values[0]) and (not curve.is_of_file or _is_end(value, values[0]))
+            if nearest and (is_cut or is_unread or curve.is_vague or noise == math.inf):
                 self.is_model_unread |= is_unread and not noise and "/model/" in curve.name
-                why = "its bytes differ, and no reader reads it" if is_unread else "undisturbed runs differ"
-                self._leave_out(f"{curve.title}: {why}")
+                left_out.append(difference)
                 continue
-            self.num_compared += point.process > 0 or (has_ended and curve.found[-1][1].process == 0)
+            has_restarted = point.process > 0 or (has_ended and curve.found[-1][1].process == 0)
+            self.num_compared += has_restarted and not curve.is_vague
             if nearest and nearest > rounding * _size(values[0]) + _FACTOR * noise:
-                different.append(_at(key, curve, point))
+                different.append(difference)
                 largest, num_after = max(largest, nearest), 0
             else:
                 self.is_exact &= not nearest
                 num_after += 1
+        self.not_compared += map(str, left_out[:1])
         if len(different) == 1 and largest < math.inf and curve.is_mean:
-            if num_after < _NUM_EQUAL_AFTER:
-                return replace(different[0], is_mean=True)
-            self._leave_out(f"{different[0]}, and equal after it")
-            return None
+            return replace(different[0], num_after=num_after)
         return different[0] if different else None
 
-    def _leave_out(self, what: object) -> None:
-        if str(what) not in self.not_compared:
-            self.not_compared.append(str(what))
-
     def leave_out_means(self) -> None:
-        """Leave out means of the training that a restart has shortened, if arrays show that the training is equal."""
+        """Leave out single means of the training that a restart has shortened: what comes after them is equal."""
         has_arrays = any(each.is_of_file and np.size(each.first) > 1 and each.found for each in self.curves)
-        if has_arrays and all(each.is_mean for each in self.differences):
-            for each in self.differences:
-                self._leave_out(f"{each}, and the arrays in files are equal")
-            self.differences = []
+        is_all = has_arrays and all(each.num_after is not None for each in self.differences)
+        differences, self.differences = self.differences, []
+        for each in differences:
+            if each.num_after is not None and (is_all or each.num_after >= _NUM_EQUAL_AFTER):
+                self.not_compared.append(f"{each}, and equal after it")
+            else:
+                self.differences.append(each)
 
     def _other_end(self, curve: ComparedCurve) -> Difference | None:
         """Return whether a curve ends elsewhere, or a model is missing."""
@@ -319,9 +311,8 @@ def distance(first: Any, second: Any) -> float:
     return largest if math.isfinite(largest) else math.inf
 
 
-def _at(key: Key, curve: ComparedCurve, point: Point) -> Difference:
-    expected = _shown(curve.expected[key][0])
-    return Difference(curve=curve, key=point.key, expected=expected, found=_shown(point.value))
+def _is_end(value: Any, whole: Any) -> bool:
+    return np.ndim(value) == 1 and value.size > 0 and not distance(np.ravel(whole)[-value.size :], value)
 
 
 def _size(value: Any) -> float:
