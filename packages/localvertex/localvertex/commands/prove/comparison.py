@@ -316,9 +316,7 @@ def _is_end(value: Any, whole: Any) -> bool:
 
 
 def _size(value: Any) -> float:
-    if isinstance(value, str) or value.dtype.kind not in "fc":
-        return 0.0
-    return float(np.abs(value).max(where=np.isfinite(value), initial=0.0))
+    return 0.0 if isinstance(value, str) else float(np.abs(value).max(where=np.isfinite(value), initial=0.0))
 
 
 def _shown(value: Any) -> str:

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from localvertex.commands.prove.numbers import Key, Point, is_measure, read_log
+from localvertex.commands.prove.numbers import Point, is_measure, read_log
 from localvertex_base.userinput.regular_files import open_regular
 
 Observation = dict[str, list[Point]]
@@ -35,7 +35,7 @@ _DIGEST = re.compile(r"[0-9a-f]{16,128}")
 _FLOAT = 1
 """DT_FLOAT of tensorflow/core/framework/types.proto."""
 _EVENT_KEYS = {"steps": ("first_step", "last_step"), "evaluate": ("step",)}
-_Items = Iterable[tuple[str, Any]]
+_Items = Iterable[tuple[Any, ...]]
 
 
 def observe(base: Path, logs: Sequence[Path], patterns: Sequence[re.Pattern[str]]) -> Observation:
@@ -86,22 +86,18 @@ def _events(path: Path) -> Iterator[Point]:
 
 def _of_file(name: str, path: Path) -> Iterator[Point]:
     content = _bytes(path)
-    # A reader meets whatever a program has written, also half of a file; without its package, it reads none.
+    source, read = name, _READERS.get(path.suffix.lower())
     if "tfevents" in name:
-        source = f"{name.rpartition('/')[0]}|scalars|"
-        try:
-            for tag, step, scalar in _scalars(content):
-                yield Point(name=f"{source}{tag}", key=step, value=np.array(scalar))
-        except Exception:
-            yield Point(name=source, value=_unread(content))
-        return
+        source, read = f"{name.rpartition('/')[0]}|scalars", _scalars
+    # A reader meets whatever a program has written, also half of a file; without its package, it reads none.
     try:
-        items = [(each, np.asarray(value)) for each, value in _READERS[path.suffix.lower()](content)]
+        items = [(each, np.asarray(value), tuple(key)) for each, value, *key in read(content)]  # type: ignore[misc]
     except Exception:
-        items = [("", np.asarray(_unread(content)))]
-    for each, value in items:
+        items = [("", np.asarray(_unread(content)), ())]
+    for each, value, key in items:
         if not is_measure(each):
-            yield Point(name=f"{name}|{each}", value=value if value.dtype.kind in "biufc" else str(value.tolist()))
+            plain = value if value.dtype.kind in "biufc" else str(value.tolist())
+            yield Point(name=f"{source}|{each}", key=key, value=plain)
 
 
 def _unread(content: bytes) -> str:
@@ -157,8 +153,8 @@ def _leaves(value: Any, name: str = "") -> _Items:
         yield name, value
 
 
-def _scalars(content: bytes) -> Iterator[tuple[str, Key, float]]:
-    """Yield tag, step and value from an event file of TensorBoard."""
+def _scalars(content: bytes) -> _Items:
+    """Yield tag, value and step from an event file of TensorBoard."""
     from tensorboard.compat.proto.event_pb2 import Event
 
     position = 0
@@ -173,8 +169,8 @@ def _scalars(content: bytes) -> Iterator[tuple[str, Key, float]]:
             # TensorBoard's own reader would import TensorFlow.
             packed = np.frombuffer(each.tensor.tensor_content, "<f4") if each.tensor.dtype == _FLOAT else ()
             values = [*packed, *each.tensor.float_val] if each.HasField("tensor") else [each.simple_value]
-            if len(values) == 1 and not is_measure(each.tag):
-                yield each.tag, (float(event.step),), float(values[0])
+            if len(values) == 1:
+                yield each.tag, float(values[0]), float(event.step)
 
 
 _READERS: dict[str, Callable[[bytes], _Items]] = {
