@@ -29,6 +29,8 @@ _NEIGHBOURS = 10
 
 _MIN_STEPS = 3
 """Of a curve that shows where a training ends."""
+_HALF = 0.5
+"""Of an array, whose rest is no noise of the training if undisturbed runs are equal in it."""
 _NUM_EQUAL_AFTER = 2
 """Values after a single other one that show it as a mean since the last line, which a restart has shortened."""
 
@@ -100,11 +102,9 @@ class ComparedCurve:
         return np.size(self.first) == 1 and (is_curve or "train" in self.name)
 
     @property
-    def is_vague(self) -> bool:
-        """Whether it is one whole number without a step, which may count anything, such as the starts."""
-        if self.is_of_training or [*self.expected] != [()] or np.size(self.first) > 1 or isinstance(self.first, str):
-            return False
-        return float(self.first.item()).is_integer() and not (self.is_of_file and np.ndim(self.first))
+    def is_other(self) -> bool:
+        """Whether it is a number that may measure something else than the training."""
+        return np.size(self.first) == 1 and not (self.is_of_training or isinstance(self.first, str))
 
     @property
     def gap(self) -> float:
@@ -165,15 +165,11 @@ class Comparison:
     def add(self, curve: ComparedCurve, rounding: float) -> None:
         """Compare a curve, unless it measures something else than the training."""
         self.curves.append(curve)
-        own = {key: max(distance(each, values[0]) for each in values) for key, values in curve.expected.items()}
-        if (
-            any(own.values())
-            and np.size(curve.first) == 1
-            and not (curve.is_of_training or isinstance(curve.first, str))
-        ):
+        own = [max(distance(each, values[0]) for each in values) for values in curve.expected.values()]
+        if any(own) and curve.is_other:
             return
         # Texts, and whole numbers such as a random state that no seed decides, have no noise.
-        self.is_noisy |= any(0 < each < math.inf for each in own.values())
+        self.is_noisy |= any(0 < each < math.inf for each in own)
         self._count(curve)
         different = self._first_difference(curve, own, rounding) or self._other_end(curve)
         self.differences += [different] if different else []
@@ -202,36 +198,45 @@ class Comparison:
             after = Counter(x for point in seen.values() for x in np.ravel(point.value).tolist())
             self.examples_repeated, self.examples_never_seen = (after - before).total(), len(before.keys() - after)
 
-    def _first_difference(self, curve: ComparedCurve, own: dict[Key, float], rounding: float) -> Difference | None:
-        distances, index = [*own.values()], {key: at for at, key in enumerate(own)}
-        different, left_out, largest, num_after = list[Difference](), list[Difference](), 0.0, 0
-        has_ended = len(own) >= _MIN_STEPS or max(own) in dict(curve.found)
+    def _first_difference(self, curve: ComparedCurve, own: list[float], rounding: float) -> Difference | None:
+        index = {key: at for at, key in enumerate(curve.expected)}
+        different, left_out, away, num_after = list[Difference](), list[Difference](), 0.0, 0
+        is_array = curve.is_of_file and np.ndim(curve.first) > 0
+        is_vague = curve.is_other and not is_array and [*index] == [()] and float(curve.first.item()).is_integer()
+        has_ended = len(own) >= _MIN_STEPS or max(index) in dict(curve.found)
         for key, point in curve.found:
-            if key not in own:
+            if key not in index:
                 continue
             values, at, value = curve.expected[key], index[key], point.value
-            noise = max(distances[max(0, at - _NEIGHBOURS) : at + _NEIGHBOURS + 1])
+            noise = max(own[max(0, at - _NEIGHBOURS) : at + _NEIGHBOURS + 1])
             nearest = min(distance(each, value) for each in values)
             is_unread = str(value).startswith(UNREAD)
             difference = Difference(curve=curve, key=point.key, expected=_shown(values[0]), found=_shown(value))
             # A list in a log may be cut; an array in a file is whole, or a history since the restart.
-            is_cut = np.shape(value) != np.shape(values[0]) and (not curve.is_of_file or _is_end(value, values[0]))
-            if nearest and (is_cut or is_unread or curve.is_vague or noise == math.inf):
+            is_cut = np.shape(value) != np.shape(values[0]) and (
+                not curve.is_of_file
+                or (0 < np.size(value) and not distance(np.ravel(values[0])[-np.size(value) :], value))
+            )
+            is_away = nearest > rounding * _size(values[0]) + _FACTOR * noise
+            # A column of an array may be of the clock.
+            is_mixed = is_array and is_away and noise and np.mean(values[0] == values[-1]) >= _HALF
+            # One whole number without a step may count anything, such as the starts.
+            if nearest and (is_cut or is_unread or is_vague or is_mixed or noise == math.inf):
                 self.is_model_unread |= is_unread and not noise and "/model/" in curve.name
                 left_out.append(difference)
                 continue
-            has_restarted = point.process > 0 or (has_ended and curve.found[-1][1].process == 0)
-            self.num_compared += has_restarted and not curve.is_vague
-            if nearest and nearest > rounding * _size(values[0]) + _FACTOR * noise:
+            is_after = point.process > 0 or (has_ended and curve.found[-1][1].process == 0)
+            self.num_compared += is_after and not is_vague
+            if is_away:
                 different.append(difference)
-                largest, num_after = max(largest, nearest), 0
+                away, num_after = nearest, 0
             else:
                 self.is_exact &= not nearest
                 num_after += 1
         self.not_compared += map(str, left_out[:1])
-        if len(different) == 1 and largest < math.inf and curve.is_mean:
+        if len(different) == 1 and away < math.inf and curve.is_mean:
             return replace(different[0], num_after=num_after)
-        return different[0] if different else None
+        return next(iter(different), None)
 
     def leave_out_means(self) -> None:
         """Leave out single means of the training that a restart has shortened: what comes after them is equal."""
@@ -301,18 +306,12 @@ def _keyed(points: Sequence[Point], has_counters: bool, num_expected: int) -> li
 
 def distance(first: Any, second: Any) -> float:
     """Return the largest difference of two values; infinite if they differ and have none, such as texts and names."""
-    if isinstance(first, str) or isinstance(second, str):
-        return 0.0 if first == second else math.inf
-    if first.shape != second.shape or first.dtype.kind not in "fc":
+    if isinstance(first, str) or np.shape(first) != np.shape(second) or first.dtype.kind not in "fc":
         return 0.0 if np.array_equal(first, second) else math.inf
     with np.errstate(invalid="ignore", over="ignore"):
         found = np.where((first == second) | (np.isnan(first) & np.isnan(second)), 0.0, np.abs(first - second))
     largest = float(found.max(initial=0.0))
     return largest if math.isfinite(largest) else math.inf
-
-
-def _is_end(value: Any, whole: Any) -> bool:
-    return np.ndim(value) == 1 and value.size > 0 and not distance(np.ravel(whole)[-value.size :], value)
 
 
 def _size(value: Any) -> float:

@@ -225,6 +225,12 @@ def test_whole_numbers_that_differ_between_undisturbed_runs_are_not_compared() -
     assert result.not_compared == ["output/model/w.npz q: [1 2 3] instead of [1 2 1]"]
 
 
+def test_a_column_of_the_clock_is_not_accused() -> None:
+    runs = [run(history=[[1, 0.5, at], [2, 0.25, at + 1]], w=[1.0, 2.0]) for at in (100.0, 103.0, 900.0)]
+    result = compare(runs[:2], runs[2])
+    assert (result.verdict, len(result.not_compared)) == (Judgement.EQUAL, 1)
+
+
 def test_a_history_since_the_restart_is_not_accused() -> None:
     whole = run(history=[3.0, 2.0, 1.0], w=[1.0, 2.0])
     result = compare([whole, whole], run(history=[2.0, 1.0], w=[1.0, 2.0]))
