@@ -109,8 +109,8 @@ class ComparedCurve:
     @property
     def gap(self) -> float:
         """Steps from one key to the next."""
-        *_, before, last = [(), (), *self.expected]
-        return max(1.0, last[-1] - before[-1]) if before and last else 1.0
+        steps = [key[-1] for key in self.expected if key]
+        return float(max([1.0, *np.diff(steps)[-1:]]))
 
     @property
     def first(self) -> Any:
