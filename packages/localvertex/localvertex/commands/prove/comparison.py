@@ -306,7 +306,8 @@ def _keyed(points: Sequence[Point], has_counters: bool, num_expected: int) -> li
 
 def distance(first: Any, second: Any) -> float:
     """Return the largest difference of two values; infinite if they differ and have none, such as texts and names."""
-    if isinstance(first, str) or np.shape(first) != np.shape(second) or first.dtype.kind not in "fc":
+    is_text = isinstance(first, str) or isinstance(second, str)
+    if is_text or first.shape != second.shape or first.dtype.kind not in "fc":
         return 0.0 if np.array_equal(first, second) else math.inf
     with np.errstate(invalid="ignore", over="ignore"):
         found = np.where((first == second) | (np.isnan(first) & np.isnan(second)), 0.0, np.abs(first - second))

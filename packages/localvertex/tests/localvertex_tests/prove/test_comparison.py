@@ -264,6 +264,12 @@ def test_rounding_is_noise() -> None:
     assert compare([run(w=[1.0])] * 2, run(w=[np.nan])).verdict is Judgement.DIFFERENT
 
 
+def test_a_value_that_became_a_text_is_different() -> None:
+    # As JSON's null is read.
+    assert compare([run(loss=0.5)] * 2, run(loss="None")).verdict is Judgement.DIFFERENT
+    assert compare([run(loss="None")] * 2, run(loss=0.5)).verdict is Judgement.DIFFERENT
+
+
 def test_a_missing_model_is_different() -> None:
     assert compare([run(w=[1.0])] * 2, run()).verdict is Judgement.DIFFERENT
 
