@@ -240,8 +240,9 @@ class Comparison:
 
     def leave_out_means(self) -> None:
         """Leave out single means of the training that a restart has shortened: what comes after them is equal."""
-        has_arrays = any(each.is_of_file and np.size(each.first) > 1 and each.found for each in self.curves)
-        is_all = has_arrays and all(each.num_after is not None for each in self.differences)
+        # Those of a checkpoint may be from before the restart.
+        has_weights = any("/model/" in each.name and np.size(each.first) > 1 and each.found for each in self.curves)
+        is_all = has_weights and all(each.num_after is not None for each in self.differences)
         differences, self.differences = self.differences, []
         for each in differences:
             if each.num_after is not None and (is_all or each.num_after >= _NUM_EQUAL_AFTER):

@@ -150,6 +150,12 @@ def test_a_last_mean_over_the_restart_is_not_compared_if_the_weights_are_equal(l
     assert result.not_compared[0].endswith("and equal after it")
     assert compare([whole, whole], run(*lines, START, *rest, w=[1.0, 3.0])).verdict is Judgement.DIFFERENT
     assert compare([whole, whole], run(*lines, START, *rest)).verdict is Judgement.DIFFERENT
+    saved = {name.replace("/model/", "/checkpoints/"): points for name, points in whole.items()}
+    found = {
+        name.replace("/model/", "/checkpoints/"): points
+        for name, points in run(*lines, START, *rest, w=[1.0, 2.0]).items()
+    }
+    assert compare([saved, saved], found).verdict is Judgement.DIFFERENT
 
 
 def test_an_evaluation_is_no_mean_over_the_restart() -> None:
