@@ -29,6 +29,7 @@ _NOTHING = (
     "--number 'loss is {loss} after {step}'"
 )
 _NOTHING_AFTER = "the run has left no value after the fault that undisturbed runs have, too"
+_UNREAD = "the bytes of the model differ, and no reader reads it: save it as .npz, .h5, .keras or .safetensors"
 _NO_KILL = "the training ended within the grace time, so no process was restarted"
 _FOUND_STEPS = "the second undisturbed run did not train from the beginning: keep checkpoints in AIP_CHECKPOINT_DIR"
 
@@ -194,7 +195,8 @@ def judge(kind: FaultKind, trial: ProofRun, comparison: Comparison) -> tuple[Jud
         return Judgement.CANNOT_BE_JUDGED, reason
     if trial.has_finished:
         has_ended = kind in (FaultKind.SIGTERM, FaultKind.NOTICE) and trial.exit_codes == [0]
-        return comparison.verdict, (_NO_KILL if has_ended else "") if comparison.num_compared else _NOTHING_AFTER
+        reason = _UNREAD if comparison.is_model_unread else _NO_KILL if has_ended else ""
+        return comparison.verdict, reason if comparison.num_compared else _NOTHING_AFTER
     if kind is FaultKind.BIT_FLIPPED and trial.is_refused:
         # No kill leaves such a file, and the program does not train on with it.
         return Judgement.CANNOT_BE_JUDGED, f"the program refuses the damaged checkpoint: {error}"
