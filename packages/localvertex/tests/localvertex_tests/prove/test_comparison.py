@@ -163,7 +163,7 @@ def test_an_evaluation_is_no_mean_over_the_restart() -> None:
         lines = [
             steps(*range(1, 21), every="step {} val loss {:.6f}", change=each)
             for each in (lambda step: 0.0, lambda step, at=at: 1e-3 * (step == at))
-        ]  # type: ignore[misc]
+        ]
         whole = run(*lines[0], w=[1.0, 2.0])
         found = run(*lines[0][:12], START, *lines[1][12:], w=[1.0, 2.0])
         assert compare([whole, whole], found).verdict is Judgement.DIFFERENT
