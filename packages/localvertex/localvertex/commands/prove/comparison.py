@@ -10,7 +10,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -27,13 +27,20 @@ _FACTOR = 3.0
 _NEIGHBOURS = 10
 """Keys before and after whose distances count, too: five runs show the noise of one step badly."""
 
+_MIN_STEPS = 3
+"""Of a curve that shows where a training ends."""
+_HALF = 0.5
+"""Of an array, whose rest is no noise of the training if undisturbed runs are equal in it."""
 _NUM_EQUAL_AFTER = 2
 """Values after a single other one that show it as a mean since the last line, which a restart has shortened."""
 
 _OF_TRAINING = re.compile(
-    r"loss|acc|err|metric|auc|f1|lr|rate|grad|norm|mse|mae|ppl|perplex|score|reward|precision|recall|weight|val|train|test|nll",
+    r"loss|acc|error|metric|auc|f1|lr|learn|grad|norm|mse|mae|ppl|perplex|score|reward|precision|recall|weight|val|train|"
+    r"test|nll|cost|objective|entropy",
     re.I,
 )
+_OF_EVALUATION = re.compile(r"val|test|eval|best", re.I)
+"""Lines whose values are no means over steps of training."""
 EXAMPLES = re.compile(r"example|sample|ids?$|idx|indices|index|rows?$|batch|order|shard", re.I)
 """Names of lists of examples."""
 
@@ -86,13 +93,24 @@ class ComparedCurve:
         """Whether all its steps are in all runs: those of an event are what its time allows."""
         # The job ends with the primary replica, wherever the others are.
         is_primary = self.name.startswith(f"{PRIMARY}|") or not self.name.startswith("workerpool")
-        return is_primary and self.is_of_training and "|event " not in self.name and len(self.expected) > 2
+        return is_primary and "|event " not in self.name
+
+    @property
+    def is_mean(self) -> bool:
+        """Whether a value can be a mean of the training since the last line, which a restart shortens."""
+        is_curve = len(self.expected) >= _MIN_STEPS and not _OF_EVALUATION.search(self.name)
+        return np.size(self.first) == 1 and (is_curve or "train" in self.name)
+
+    @property
+    def is_other(self) -> bool:
+        """Whether it is a number that may measure something else than the training."""
+        return np.size(self.first) == 1 and not (self.is_of_training or isinstance(self.first, str))
 
     @property
     def gap(self) -> float:
         """Steps from one key to the next."""
-        *_, before, last = [(), (), *self.expected]
-        return max(1.0, last[-1] - before[-1]) if before and last else 1.0
+        steps = [key[-1] for key in self.expected if key]
+        return float(max([1.0, *np.diff(steps)[-1:]]))
 
     @property
     def first(self) -> Any:
@@ -110,6 +128,8 @@ class Difference:
     found: str
     is_of_end: bool = False
     """Whether it is where the curve ends."""
+    num_after: int | None = None
+    """Equal values after a single one that can be a mean; None: it is no such value."""
 
     def __str__(self) -> str:
         """Format it as a sentence."""
@@ -125,7 +145,7 @@ class Comparison:
     """All values that undisturbed runs have in common."""
     differences: list[Difference] = field(default_factory=list)
     num_compared: int = 0
-    """Values after the first restart, and values of files."""
+    """Values after the first restart, and those of files and of curves that end without one."""
     is_exact: bool = True
     """Whether nothing needed the noise or rounding to be equal."""
     is_noisy: bool = False
@@ -138,21 +158,18 @@ class Comparison:
     """More often than in an undisturbed run; None: no log has examples."""
     examples_never_seen: int | None = None
     not_compared: list[str] = field(default_factory=list)
-    """Files that differ and that no reader reads, and means over a restart."""
+    """What differs and says nothing: files that no reader reads, means over a restart, whole numbers without a step."""
+    is_model_unread: bool = False
+    """Whether the bytes of a model differ that no reader reads."""
 
     def add(self, curve: ComparedCurve, rounding: float) -> None:
         """Compare a curve, unless it measures something else than the training."""
         self.curves.append(curve)
-        own = {key: max(distance(each, values[0]) for each in values) for key, values in curve.expected.items()}
-        is_number = np.size(curve.first) == 1 and not isinstance(curve.first, str)
-        # One number without a step may count anything, such as the starts.
-        is_vague = any(own.values()) or (
-            is_number and [*own] == [()] and not (curve.is_of_file and np.ndim(curve.first))
-        )
-        if is_vague and np.size(curve.first) == 1 and not curve.is_of_training:
+        own = [max(distance(each, values[0]) for each in values) for values in curve.expected.values()]
+        if any(own) and curve.is_other:
             return
         # Texts, and whole numbers such as a random state that no seed decides, have no noise.
-        self.is_noisy |= any(0 < each < math.inf for each in own.values())
+        self.is_noisy |= any(0 < each < math.inf for each in own)
         self._count(curve)
         different = self._first_difference(curve, own, rounding) or self._other_end(curve)
         self.differences += [different] if different else []
@@ -169,40 +186,69 @@ class Comparison:
         self.steps_lost = max(self.steps_lost, round(num_again * curve.gap))
         missing = [key for key in curve.expected if key not in seen and key < max(seen)]
         # A program may log every tenth step from where it resumed, and a kill may take the last line.
-        if curve.is_whole and seen.keys() <= curve.expected.keys() and len(missing) > 1 + curve.found[-1][1].process:
+        if (
+            curve.is_whole
+            and curve.is_of_training
+            and seen.keys() <= curve.expected.keys()
+            and len(missing) > 1 + curve.found[-1][1].process
+        ):
             self.steps_missing = max(self.steps_missing, len(missing))
         if np.size(curve.first) > 1 and EXAMPLES.search(curve.own_name):
             before = Counter(x for values in curve.expected.values() for x in np.ravel(values[0]).tolist())
             after = Counter(x for point in seen.values() for x in np.ravel(point.value).tolist())
             self.examples_repeated, self.examples_never_seen = (after - before).total(), len(before.keys() - after)
 
-    def _first_difference(self, curve: ComparedCurve, own: dict[Key, float], rounding: float) -> Difference | None:
-        distances, index = [*own.values()], {key: at for at, key in enumerate(own)}
-        different, largest, num_after = list[Difference](), 0.0, 0
+    def _first_difference(self, curve: ComparedCurve, own: list[float], rounding: float) -> Difference | None:
+        index = {key: at for at, key in enumerate(curve.expected)}
+        different, left_out, away, num_after = list[Difference](), list[Difference](), 0.0, 0
+        is_array = curve.is_of_file and np.ndim(curve.first) > 0
+        is_vague = curve.is_other and not is_array and [*index] == [()] and float(curve.first.item()).is_integer()
+        has_ended = len(own) >= _MIN_STEPS or max(index) in dict(curve.found)
         for key, point in curve.found:
-            # A list in a log may be cut; an array in a file is whole.
-            if key not in own or not (curve.is_of_file or np.shape(curve.expected[key][0]) == np.shape(point.value)):
+            if key not in index:
                 continue
-            values, at = curve.expected[key], index[key]
-            noise = max(distances[max(0, at - _NEIGHBOURS) : at + _NEIGHBOURS + 1])
-            nearest = min(distance(each, point.value) for each in values)
-            if nearest and str(point.value).startswith(UNREAD):
-                self.not_compared.append(curve.title)
+            values, at, value = curve.expected[key], index[key], point.value
+            noise = max(own[max(0, at - _NEIGHBOURS) : at + _NEIGHBOURS + 1])
+            nearest = min(distance(each, value) for each in values)
+            is_unread = str(value).startswith(UNREAD)
+            difference = Difference(curve=curve, key=point.key, expected=_shown(values[0]), found=_shown(value))
+            # A list in a log may be cut; an array in a file is whole, or a history since the restart.
+            is_cut = np.shape(value) != np.shape(values[0]) and (
+                not curve.is_of_file
+                or (0 < np.size(value) and not distance(np.ravel(values[0])[-np.size(value) :], value))
+            )
+            is_away = nearest > rounding * _size(values[0]) + _FACTOR * noise
+            # A column of an array may be of the clock.
+            is_mixed = is_array and is_away and noise and np.mean(values[0] == values[-1]) >= _HALF
+            # One whole number without a step may count anything, such as the starts.
+            if nearest and (is_cut or is_unread or is_vague or is_mixed or noise == math.inf):
+                self.is_model_unread |= is_unread and not noise and "/model/" in curve.name
+                left_out.append(difference)
                 continue
-            if noise == math.inf:
-                continue
-            self.num_compared += point.process > 0 or curve.found[-1][1].process == 0
-            if nearest and nearest > rounding * _size(values[0]) + _FACTOR * noise:
-                expected = _shown(values[0])
-                different.append(Difference(curve=curve, key=point.key, expected=expected, found=_shown(point.value)))
-                largest, num_after = max(largest, nearest), 0
+            is_after = point.process > 0 or (has_ended and curve.found[-1][1].process == 0)
+            self.num_compared += is_after and not is_vague
+            if is_away:
+                different.append(difference)
+                away, num_after = nearest, 0
             else:
                 self.is_exact &= not nearest
                 num_after += 1
-        if len(different) == 1 and largest < math.inf and num_after >= _NUM_EQUAL_AFTER:
-            self.not_compared.append(f"{different[0]}, and equal after it")
-            return None
-        return different[0] if different else None
+        self.not_compared += map(str, left_out[:1])
+        if len(different) == 1 and away < math.inf and curve.is_mean:
+            return replace(different[0], num_after=num_after)
+        return next(iter(different), None)
+
+    def leave_out_means(self) -> None:
+        """Leave out single means of the training that a restart has shortened: what comes after them is equal."""
+        # Those of a checkpoint may be from before the restart.
+        has_weights = any("/model/" in each.name and np.size(each.first) > 1 and each.found for each in self.curves)
+        is_all = has_weights and all(each.num_after is not None for each in self.differences)
+        differences, self.differences = self.differences, []
+        for each in differences:
+            if each.num_after is not None and (is_all or each.num_after >= _NUM_EQUAL_AFTER):
+                self.not_compared.append(f"{each}, and equal after it")
+            else:
+                self.differences.append(each)
 
     def _other_end(self, curve: ComparedCurve) -> Difference | None:
         """Return whether a curve ends elsewhere, or a model is missing."""
@@ -210,7 +256,7 @@ class Comparison:
         if not found:
             is_missing = "/model/" in curve.name
             return Difference(curve=curve, expected="a value", found="none", is_of_end=True) if is_missing else None
-        if not curve.is_whole:
+        if not curve.is_whole or len(keys) < _MIN_STEPS:
             return None
         last, end = max(keys), max(found)
         is_near = end < (*last[:-1], last[-1] + curve.gap) and sum(key > end for key in keys) < 2
@@ -221,7 +267,7 @@ class Comparison:
         """Judge a run that has finished."""
         if self.differences:
             return Judgement.DIFFERENT
-        if not self.num_compared:
+        if not self.num_compared or self.is_model_unread:
             return Judgement.CANNOT_BE_JUDGED
         return Judgement.EQUAL if self.is_exact else Judgement.WITHIN_NOISE
 
@@ -238,6 +284,7 @@ def compare(references: Sequence[Observation], found: Observation, *, rounding: 
             own = _keyed(found.get(name, []), has_counters, len(points))
             if keys:
                 result.add(ComparedCurve(name=name, expected=expected, found=own), rounding)
+    result.leave_out_means()
     return result
 
 
@@ -260,9 +307,8 @@ def _keyed(points: Sequence[Point], has_counters: bool, num_expected: int) -> li
 
 def distance(first: Any, second: Any) -> float:
     """Return the largest difference of two values; infinite if they differ and have none, such as texts and names."""
-    if isinstance(first, str) or isinstance(second, str):
-        return 0.0 if first == second else math.inf
-    if first.shape != second.shape or first.dtype.kind not in "fc":
+    is_text = isinstance(first, str) or isinstance(second, str)
+    if is_text or first.shape != second.shape or first.dtype.kind not in "fc":
         return 0.0 if np.array_equal(first, second) else math.inf
     with np.errstate(invalid="ignore", over="ignore"):
         found = np.where((first == second) | (np.isnan(first) & np.isnan(second)), 0.0, np.abs(first - second))
@@ -271,9 +317,7 @@ def distance(first: Any, second: Any) -> float:
 
 
 def _size(value: Any) -> float:
-    if isinstance(value, str) or value.dtype.kind not in "fc":
-        return 0.0
-    return float(np.abs(value).max(where=np.isfinite(value), initial=0.0))
+    return 0.0 if isinstance(value, str) else float(np.abs(value).max(where=np.isfinite(value), initial=0.0))
 
 
 def _shown(value: Any) -> str:

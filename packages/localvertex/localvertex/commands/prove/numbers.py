@@ -25,19 +25,27 @@ _COUNTERS = re.compile(
 )
 """Names that say when a value was measured."""
 _MEASURES = frozenset(
-    "at attempt attempts bytes cpu crc date duration elapsed eta etag fps gb gpu host hour hours kb left mb mem memory "
-    "min mins minute minutes ms pid port ppid ps remaining restart restarts resume resumed resumes retries retry rss s "
-    "seal sec second secs seconds speed start started starts throughput time times timestamp took uptime wall".split()
+    "at attempt attempts bytes cpu crc date duration elapsed eta etag fps gb gpu host hour hours interrupted "
+    "interruption interruptions kb left mb mem memory minute minutes ms pid port ppid preempted preemption preemptions "
+    "ps remaining restart restarts resume resumed resumes retries retry rss runtime s seal sec second secs seconds "
+    "speed start started starts throughput time times timestamp took uptime wall".split()
 )
 """Words in names of what depends on the machine, the clock or the number of starts, and never on the training."""
-_NUMBER = r"[-+]?(?:(?:\d{1,40}(?:\.\d{0,40})?|\.\d{1,40})(?:[eE][-+]?\d{1,4})?|nan|inf|NaN)(?![\w.]{0,40}\w)"
+_NUMBER = (
+    r"[-+]?(?:(?:\d{1,40}(?:\.\d{0,40})?|\.\d{1,40})(?:[eE][-+]?\d{1,4})?|(?i:nan|inf(?:inity)?))(?![\w.]{0,40}\w)"
+)
 _NUMBER += r"(?![ \t]{0,2}(?:s|secs?|seconds?|ms|us|mins?|minutes?|h|hours?|[kKMGT]i?B|\w{1,20}/s(?:ec)?)\b)"
 _PAIR = re.compile(
     r"(?<![\w.])([A-Za-z_][\w./-]{0,60})[\"']?(?:[ \t]{0,3}[=:][ \t]{0,8}|[ \t]{1,8}|(?=[\[(]))"
     rf"[\[(]{{0,2}}[ \t]?({_NUMBER}(?:[, \t]{{1,8}}{_NUMBER}){{0,4096}})"
 )
 _DIGEST = re.compile(r"\b(?=[0-9]{0,15}[a-f])(?=[a-f]{0,15}[0-9])[0-9a-f]{16,128}\b")
-_ANY_NUMBER = re.compile(r"[-+]?\d[\d.]{0,40}(?:[eE][-+]?\d{1,4})?|\b(?:nan|NaN|inf)\b")
+_ANY_NUMBER = re.compile(r"[-+]?(?:\d[\d.]{0,40}(?:[eE][-+]?\d{1,4})?|\b(?i:nan|inf(?:inity)?)\b)")
+_COLOUR = re.compile(r"\x1b\[[\d;]{0,40}m")
+_UNFINISHED = re.compile(r"^.{0,200}?(?<!\d)(\d{1,15})/(?!\1 )\d{1,15} (?:\[\d\d:[^]]{0,1000}\]|(?:\[[=>]|━).{0,4000})")
+"""A progress bar before its end, whose states depend on the clock, and whose count may begin anew after a restart."""
+_FINISHED = re.compile(r"(?<!\d)(\d{1,15})/\1 (?:\[=|━)")
+"""Keras prints it twice, the first time without the validation and only if the last step took long."""
 _ABOUT_STARTS = re.compile(r"resum|restor|load|start|checkpoint|ckpt|sav|recover|continu|begin", re.I)
 
 
@@ -79,21 +87,22 @@ def pattern(text: str) -> re.Pattern[str]:
 def read_log(source: str, lines: Iterable[str], patterns: Sequence[re.Pattern[str]]) -> Iterator[Point]:
     """Yield the values of a log, only those of the patterns if there are any."""
     process = 0
-    for line in lines:
-        if _START.search(line):
+    # Of a progress bar, each state is a line.
+    parts = [part for line in lines for part in _COLOUR.sub("", line[:_MAX_LINE]).split("\r")]
+    for part, following in zip(parts, [*parts[1:], ""], strict=False):
+        if _START.search(part):
             process += 1
-            continue
-        # Of a progress bar, each state is a line.
-        for part in line[:_MAX_LINE].split("\r"):
+        elif not (_FINISHED.search(part) and _FINISHED.search(following)):
             if patterns:
                 found = [
                     pair for each in patterns if (match := each.search(part)) for pair in match.groupdict().items()
                 ]
                 words = ""
             else:
-                found = [(match[1], match[2]) for match in _PAIR.finditer(part)]
-                words = re.sub(r"\s+", " ", _ANY_NUMBER.sub("#", _DIGEST.sub("@", part))).strip()
-            key = tuple(float(text.split()[0].strip(",")) for name, text in found if _COUNTERS.fullmatch(name))
+                own = _UNFINISHED.sub("", part)
+                found = [(match[1], match[2]) for match in _PAIR.finditer(own)]
+                words = re.sub(r"\s+", " ", _ANY_NUMBER.sub("#", _DIGEST.sub("@", own))).strip()
+            key = tuple(float(text.split()[0].replace(",", "")) for name, text in found if _COUNTERS.fullmatch(name))
             values: dict[str, Any] = {}
             for name, text in found:
                 if not (_COUNTERS.fullmatch(name) or is_measure(name)):

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from localvertex.commands.prove.numbers import Key, Point, is_measure, read_log
+from localvertex.commands.prove.numbers import Point, is_measure, read_log
 from localvertex_base.userinput.regular_files import open_regular
 
 Observation = dict[str, list[Point]]
@@ -29,13 +29,13 @@ UNREAD = "sha256 "
 _MAX_BYTES = 512 << 20
 """Of a file."""
 _NOT_OUTPUTS = re.compile(
-    r"(^|[._/-])(tmp|temp|partial|lock|bak|lease|events|aside\S*|exact_resume|__pycache__|log|manifest\.json)([._/-]|$)|~$"
+    r"(^|[._/-])(tmp|temp|partial|lock|bak|lease|events|aside\S*|exact_resume|__pycache__|manifest\.json)([._/-]|$)|\.log$|/log\.txt$|~$"
 )
 _DIGEST = re.compile(r"[0-9a-f]{16,128}")
 _FLOAT = 1
 """DT_FLOAT of tensorflow/core/framework/types.proto."""
 _EVENT_KEYS = {"steps": ("first_step", "last_step"), "evaluate": ("step",)}
-_Items = Iterable[tuple[str, Any]]
+_Items = Iterable[tuple[Any, ...]]
 
 
 def observe(base: Path, logs: Sequence[Path], patterns: Sequence[re.Pattern[str]]) -> Observation:
@@ -86,19 +86,22 @@ def _events(path: Path) -> Iterator[Point]:
 
 def _of_file(name: str, path: Path) -> Iterator[Point]:
     content = _bytes(path)
+    source, read = name, _READERS.get(path.suffix.lower())
     if "tfevents" in name:
-        with suppress(ImportError):
-            for tag, step, scalar in _scalars(content):
-                yield Point(name=f"{name.rpartition('/')[0]}|scalars|{tag}", key=step, value=np.array(scalar))
-        return
+        source, read = f"{name.rpartition('/')[0]}|scalars", _scalars
     # A reader meets whatever a program has written, also half of a file; without its package, it reads none.
     try:
-        items = [(each, np.asarray(value)) for each, value in _READERS[path.suffix.lower()](content)]
+        items = [(each, np.asarray(value), tuple(key)) for each, value, *key in read(content)]  # type: ignore[misc]
     except Exception:
-        items = [("", np.asarray(f"{UNREAD}{hashlib.sha256(content).hexdigest()}"))]
-    for each, value in items:
+        items = [("", np.asarray(_unread(content)), ())]
+    for each, value, key in items:
         if not is_measure(each):
-            yield Point(name=f"{name}|{each}", value=value if value.dtype.kind in "biufc" else str(value.tolist()))
+            plain = value if value.dtype.kind in "biufc" else str(value.tolist())
+            yield Point(name=f"{source}|{each}", key=key, value=plain)
+
+
+def _unread(content: bytes) -> str:
+    return f"{UNREAD}{hashlib.sha256(content).hexdigest()}"
 
 
 def _npz(content: bytes) -> _Items:
@@ -107,9 +110,11 @@ def _npz(content: bytes) -> _Items:
         yield "", loaded
         return
     for each in loaded.files:
-        # An array of objects is a pickle.
-        with suppress(ValueError):
+        try:
             yield each, loaded[each]
+        except ValueError:
+            # An array of objects is a pickle.
+            yield each, _unread(content)
 
 
 def _h5(content: bytes) -> _Items:
@@ -130,10 +135,8 @@ def _safetensors(content: bytes) -> _Items:
     end = 8 + struct.unpack_from("<Q", content)[0]
     for name, about in json.loads(content[8:end]).items():
         if name != "__metadata__":
-            # Types that NumPy lacks, such as BF16, and whole numbers are compared by their bits.
-            kind = {"F": "<f", "I": "<i", "U": "<u"}.get(about["dtype"][0], "<u") + str(
-                int(about["dtype"][-2:]) // 8 or 1
-            )
+            # Whole numbers, and types that NumPy lacks, such as BF16, are compared by their bytes.
+            kind = {"F16": "<f2", "F32": "<f4", "F64": "<f8"}.get(about["dtype"], "u1")
             first, last = about["data_offsets"]
             yield name, np.frombuffer(content[end + first : end + last], kind)
 
@@ -150,21 +153,24 @@ def _leaves(value: Any, name: str = "") -> _Items:
         yield name, value
 
 
-def _scalars(content: bytes) -> Iterator[tuple[str, Key, float]]:
-    """Yield tag, step and value from an event file of TensorBoard."""
+def _scalars(content: bytes) -> _Items:
+    """Yield tag, value and step from an event file of TensorBoard."""
     from tensorboard.compat.proto.event_pb2 import Event
 
     position = 0
     while position + 12 <= len(content):
         size = struct.unpack_from("<Q", content, position)[0]
+        if position + size + 16 > len(content):
+            # A kill has cut the last event.
+            return
         event = Event.FromString(content[position + 12 : position + 12 + size])
         position += size + 16
         for each in event.summary.value:
             # TensorBoard's own reader would import TensorFlow.
             packed = np.frombuffer(each.tensor.tensor_content, "<f4") if each.tensor.dtype == _FLOAT else ()
             values = [*packed, *each.tensor.float_val] if each.HasField("tensor") else [each.simple_value]
-            if len(values) == 1 and not is_measure(each.tag):
-                yield each.tag, (float(event.step),), float(values[0])
+            if len(values) == 1:
+                yield each.tag, float(values[0]), float(event.step)
 
 
 _READERS: dict[str, Callable[[bytes], _Items]] = {

@@ -29,6 +29,10 @@ _NOTHING = (
     "no numbers in the log, no arrays and no metrics to compare; print lines such as 'step 10 loss=0.5', or give "
     "--number 'loss is {loss} after {step}'"
 )
+_NOTHING_AFTER = "the run has left no value after the fault that undisturbed runs have, too"
+_UNREAD = "the bytes of the model differ, and no reader reads it: save it as .npz, .h5, .keras or .safetensors"
+_NO_KILL = "the training ended within the grace time, so no process was restarted"
+_FOUND_STEPS = "the second undisturbed run did not train from the beginning: keep checkpoints in AIP_CHECKPOINT_DIR"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,6 +150,9 @@ def prove(
         f"{number * pace.seconds / 60:.1f} min, and {_NUM_MORE} more if undisturbed runs differ"
     )
     run_undisturbed()
+    first, second = (sum(map(len, each.values())) for each in references)
+    if 2 * second < first:
+        raise UserError(f"{name}: {_FOUND_STEPS}")
     among = compare(references, references[0])
     if not among.num_compared:
         raise UserError(f"{name}: {_NOTHING}")
@@ -180,7 +187,9 @@ def judge(kind: FaultKind, trial: ProofRun, comparison: Comparison) -> tuple[Jud
         reason = f"the numbers of this training depend on the number of workers: {comparison.differences[0]}"
         return Judgement.CANNOT_BE_JUDGED, reason
     if trial.has_finished:
-        return comparison.verdict, "" if comparison.num_compared else _NOTHING
+        has_ended = kind in (FaultKind.SIGTERM, FaultKind.NOTICE) and trial.exit_codes == [0]
+        reason = _UNREAD if comparison.is_model_unread else _NO_KILL if has_ended else ""
+        return comparison.verdict, reason if comparison.num_compared else _NOTHING_AFTER
     if kind is FaultKind.BIT_FLIPPED and trial.is_refused:
         # No kill leaves such a file, and the program does not train on with it.
         return Judgement.CANNOT_BE_JUDGED, f"the program refuses the damaged checkpoint: {error}"

@@ -28,6 +28,7 @@ def steps(
 
 
 START = "--- start 2 ---"
+UNREAD_MODEL = "output/model/w.npz model: 'sha256 b' instead of 'sha256 a'"
 WHOLE = run(*steps(*range(1, 21)), "generation=1")
 
 
@@ -89,7 +90,7 @@ def test_equal_is_not_said_of_what_was_not_compared() -> None:
     assert compare([WHOLE, WHOLE], before | {}).verdict is Judgement.DIFFERENT
     pickles = [run(model=f"sha256 {letter}") for letter in "aab"]
     result = compare(pickles[:2], pickles[2])
-    assert (result.verdict, result.not_compared) == (Judgement.CANNOT_BE_JUDGED, ["output/model/w.npz model"])
+    assert (result.verdict, result.not_compared) == (Judgement.CANNOT_BE_JUDGED, [UNREAD_MODEL])
     assert compare(pickles[:2], pickles[0]).verdict is Judgement.EQUAL
 
 
@@ -140,6 +141,110 @@ def test_one_mean_over_the_restart_is_not_compared() -> None:
         assert compare([WHOLE, WHOLE], found).verdict is Judgement.DIFFERENT
 
 
+@pytest.mark.parametrize("line", ["epoch {} loss {:.6f}", "loss {1:.6f}"])
+def test_a_last_mean_over_the_restart_is_not_compared_if_the_weights_are_equal(line: str) -> None:
+    whole, lines = run(*steps(*range(1, 21), every=line), w=[1.0, 2.0]), steps(*range(1, 18), every=line)
+    rest = steps(18, 19, 20, every=line, change=lambda step: 1e-3 * (step == 19))
+    result = compare([whole, whole], run(*lines, START, *rest, w=[1.0, 2.0]))
+    assert (result.verdict, len(result.not_compared)) == (Judgement.EQUAL, 1)
+    assert result.not_compared[0].endswith("and equal after it")
+    assert compare([whole, whole], run(*lines, START, *rest, w=[1.0, 3.0])).verdict is Judgement.DIFFERENT
+    assert compare([whole, whole], run(*lines, START, *rest)).verdict is Judgement.DIFFERENT
+    saved = {name.replace("/model/", "/checkpoints/"): points for name, points in whole.items()}
+    found = {
+        name.replace("/model/", "/checkpoints/"): points
+        for name, points in run(*lines, START, *rest, w=[1.0, 2.0]).items()
+    }
+    assert compare([saved, saved], found).verdict is Judgement.DIFFERENT
+
+
+def test_an_evaluation_is_no_mean_over_the_restart() -> None:
+    for at in (14, 20):
+        lines = [
+            steps(*range(1, 21), every="step {} val loss {:.6f}", change=each)
+            for each in (lambda step: 0.0, lambda step, at=at: 1e-3 * (step == at))
+        ]
+        whole = run(*lines[0], w=[1.0, 2.0])
+        found = run(*lines[0][:12], START, *lines[1][12:], w=[1.0, 2.0])
+        assert compare([whole, whole], found).verdict is Judgement.DIFFERENT
+    final = [run(f"final accuracy {each}", w=[1.0, 2.0]) for each in (0.5, 0.5, 0.6)]
+    assert compare(final[:2], final[2]).verdict is Judgement.DIFFERENT
+
+
+def test_the_mean_of_all_steps_that_a_restart_has_shortened_is_not_compared() -> None:
+    runs = [run(*steps(*range(1, 21)), f"'train_loss': {each}, 'epoch': 3.0", w=[1.0, 2.0]) for each in (0.5, 0.5, 0.1)]
+    result = compare(runs[:2], runs[2])
+    assert (result.verdict, len(result.not_compared)) == (Judgement.EQUAL, 1)
+
+
+def test_a_progress_bar_that_begins_anew_is_not_accused() -> None:
+    def bar(first: int, last: int, total: int = 20) -> list[str]:
+        bars = [
+            f"{100 * at // total:3d}%|{'#' * (at * 9 // total)}| {at}/{total} [00:01<00:02, 8it/s" for at in range(21)
+        ]
+        return [f"{bars[at]}, loss={1 / (20 - total + at):.4f}]" for at in range(first, last + 1)]
+
+    whole = run(*bar(1, 20))
+    result = compare([whole, whole], run(*bar(1, 12), START, *bar(1, 10, total=10)))
+    assert (result.verdict, result.num_compared) == (Judgement.EQUAL, 1)
+
+
+def test_a_resumed_process_that_ends_at_once_is_different() -> None:
+    line = "it {} objective {:.6f}"
+    whole = run(*steps(*range(1, 21), every=line))
+    found = run(*steps(*range(1, 13), every=line), START, "cannot load the checkpoint")
+    assert compare([whole, whole], found).verdict is Judgement.DIFFERENT
+    short = run("epoch 1 loss 3", "epoch 2 loss 2")
+    assert compare([short, short], run("epoch 1 loss 3", START)).verdict is Judgement.CANNOT_BE_JUDGED
+
+
+def test_one_number_without_a_step() -> None:
+    def found(text: str) -> Observation:
+        return run(*steps(*range(1, 21)), text)
+
+    assert compare([found("PSNR 31.25")] * 2, found("PSNR 30.5")).verdict is Judgement.DIFFERENT
+    result = compare([found("shards 3")] * 2, found("shards 4"))
+    assert (result.verdict, result.not_compared) == (Judgement.EQUAL, ["shards: 4 instead of 3"])
+    assert compare([found("interruptions: 0")] * 2, found("interruptions: 1")).not_compared == []
+
+
+def test_a_rate_is_no_noise_of_the_training() -> None:
+    runs = [run(*(f"{line} rate={each}" for line in steps(*range(1, 21)))) for each in (7.5, 7.75, 90.25)]
+    result = compare(runs[:2], runs[2])
+    assert (result.verdict, result.is_noisy) == (Judgement.EQUAL, False)
+
+
+def test_a_model_that_no_reader_reads_is_not_equal() -> None:
+    lines = steps(*range(1, 21))
+    whole = run(*lines, model="sha256 a")
+    result = compare([whole, whole], run(*lines, model="sha256 b"))
+    assert (result.verdict, result.not_compared) == (Judgement.CANNOT_BE_JUDGED, [UNREAD_MODEL])
+    # Bytes that differ in undisturbed runs, too, such as a time, say nothing.
+    result = compare([whole, run(*lines, model="sha256 c")], run(*lines, model="sha256 b"))
+    assert (result.verdict, result.not_compared) == (Judgement.EQUAL, [UNREAD_MODEL])
+
+
+def test_whole_numbers_that_differ_between_undisturbed_runs_are_not_compared() -> None:
+    runs = [run(q=[1, 2, each], w=[1.0, 2.0 + each / 100]) for each in (1, 2, 3)]
+    result = compare(runs[:2], runs[2])
+    assert (result.verdict, len(result.not_compared)) == (Judgement.WITHIN_NOISE, 1)
+    assert result.not_compared == ["output/model/w.npz q: [1 2 3] instead of [1 2 1]"]
+
+
+def test_a_column_of_the_clock_is_not_accused() -> None:
+    runs = [run(history=[[1, 0.5, at], [2, 0.25, at + 1]], w=[1.0, 2.0]) for at in (100.0, 103.0, 900.0)]
+    result = compare(runs[:2], runs[2])
+    assert (result.verdict, len(result.not_compared)) == (Judgement.EQUAL, 1)
+
+
+def test_a_history_since_the_restart_is_not_accused() -> None:
+    whole = run(history=[3.0, 2.0, 1.0], w=[1.0, 2.0])
+    result = compare([whole, whole], run(history=[2.0, 1.0], w=[1.0, 2.0]))
+    assert result.verdict is Judgement.EQUAL
+    assert result.not_compared == ["output/model/w.npz history: [2 1] instead of [3 2 1]"]
+    assert compare([whole, whole], run(history=[3.0, 2.0], w=[1.0, 2.0])).verdict is Judgement.DIFFERENT
+
+
 def test_a_slash_in_a_line_does_not_make_it_a_file() -> None:
     lines = [f"epoch 1/4 step {step} loss={1 / step} rows={step} {step + 1} {step + 2}" for step in range(1, 9)]
     whole = run(*lines)
@@ -163,6 +268,12 @@ def test_rounding_is_noise() -> None:
     assert compare([run(rows=[1, 2])] * 2, run(rows=[1, 3])).verdict is Judgement.DIFFERENT
     assert compare([run(w=[np.nan])] * 2, run(w=[np.nan])).verdict is Judgement.EQUAL
     assert compare([run(w=[1.0])] * 2, run(w=[np.nan])).verdict is Judgement.DIFFERENT
+
+
+def test_a_value_that_became_a_text_is_different() -> None:
+    # As JSON's null is read.
+    assert compare([run(loss=0.5)] * 2, run(loss="None")).verdict is Judgement.DIFFERENT
+    assert compare([run(loss="None")] * 2, run(loss=0.5)).verdict is Judgement.DIFFERENT
 
 
 def test_a_missing_model_is_different() -> None:

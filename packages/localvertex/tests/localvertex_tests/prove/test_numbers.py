@@ -26,6 +26,13 @@ def values(line: str) -> dict[str, object]:
         ("step 3 examples 3 5 9", (3,), {"examples": [3, 5, 9]}),
         ("step 4 train loss 0.5, test loss 0.6", (4,), {"loss": [0.5], "loss 1": [0.6]}),
         ("final accuracy: 93.1%", (), {"accuracy": [93.1]}),
+        ("step 1,200: loss 0.5", (1200,), {"loss": [0.5]}),
+        ("\x1b[1mstep 3\x1b[0m \x1b[32mloss\x1b[0m: 5e-3", (3,), {"loss": [0.005]}),
+        ("100%|████| 30/30 [00:03<00:00,  8.2it/s, loss=0.5]", (), {"loss": [0.5]}),
+        (" 10%|█   | 3/30 [00:00<00:03,  8.2it/s, loss=9]step 10 loss=0.5", (10,), {"loss": [0.5]}),
+        ("16/16 \x1b[32m━━━━\x1b[0m 1s 9ms/step - loss: 0.5", (), {"loss": [0.5]}),
+        ("[3/10] loss 0.5", (), {"loss": [0.5]}),
+        ('{"step": 3, "loss": -Infinity}', (3,), {"loss": [float("-inf")]}),
         ("b0a1c2d3e4f5a6b7c8d9e0f1a2b3c4d5", (), {"digest 0": "b0a1c2d3e4f5a6b7c8d9e0f1a2b3c4d5"}),
     ],
 )
@@ -44,6 +51,9 @@ def test_a_line(line: str, key: tuple[float, ...], expected: dict[str, object]) 
         "resumed from loss 0.5",
         "saved model, accuracy 0.9",
         "v1.2.3",
+        " 10%|█   | 3/30 [00:00<00:03,  8.2it/s, loss=9]",
+        "1/16 \x1b[32m━━\x1b[0m 1s 9ms/step - loss: 0.5",
+        "3/16 [==>.....] - ETA: 0s - loss: 0.5",
     ],
 )
 def test_a_line_without_a_value_of_a_training(line: str) -> None:
@@ -54,6 +64,13 @@ def test_a_process_begins_after_each_start() -> None:
     found = read("step 1 loss 3", "--- start 2 ---", "step 1 loss 3", "--- start 3 ---", "step 2 loss 2")
     assert [each.process for each in found] == [0, 1, 2]
     assert len({each.name for each in found}) == 1
+
+
+def test_the_last_of_two_full_bars_counts() -> None:
+    bar = "16/16 ━━━━ 1s 9ms/step - loss: 0.5"
+    for lines in ([f"{bar} - val_loss: 0.6"], [bar, f"{bar} - val_loss: 0.6"], [f"\r{bar}\r{bar} - val_loss: 0.6"]):
+        found = [each.name.rpartition("|")[2] for each in read("Epoch 1/2", *lines, "Epoch 2/2", *lines)]
+        assert found == ["loss", "val_loss"] * 2
 
 
 def test_a_pattern_of_the_user() -> None:
@@ -76,6 +93,8 @@ HOSTILE = (
     "a.a." * 2000,
     "1 ," * 3000,
     "a " + "1 " * 4000,
+    "1/2 [00:" * 1000,
+    "1/2 " * 2000,
 )
 
 
@@ -86,11 +105,17 @@ def test_no_line_takes_long(line: str) -> None:
     assert read(*[line] * 10, patterns=("a {x} a {y} a", "b {x} c")) == []
 
 
-@pytest.mark.parametrize("name", ["seconds_per_step", "wall_time", "num_restarts", "pid", "images/sec"])
+def test_a_number_is_known_by_its_words_whatever_it_is() -> None:
+    assert len({point.name for text in ("0.5", "-1e-9", "inf", "-inf", "NaN") for point in read(f"loss {text}")}) == 1
+
+
+@pytest.mark.parametrize(
+    "name", ["seconds_per_step", "wall_time", "num_restarts", "pid", "images/sec", "train_runtime"]
+)
 def test_a_measure(name: str) -> None:
     assert is_measure(name)
 
 
-@pytest.mark.parametrize("name", ["loss", "learning_rate", "val_accuracy", "weights", "grad_norm"])
+@pytest.mark.parametrize("name", ["loss", "learning_rate", "val_accuracy", "weights", "grad_norm", "min_val_loss"])
 def test_a_value_of_a_training(name: str) -> None:
     assert not is_measure(name)

@@ -50,10 +50,9 @@ def test_no_pickle_is_loaded(base: Path, name: str) -> None:
         path.write_bytes(pickle.dumps(bomb))
     found = observed(base)
     assert not (base / "exploded").exists()
-    names = {"model.npz": [f"output/model/{name}|good"]}.get(name, [f"output/model/{name}|"])
+    names = [f"output/model/{name}|{each}" for each in (["bomb", "good"] if name == "model.npz" else [""])]
     assert [*found] == names
-    if name != "model.npz":
-        assert found[names[0]][0].value.startswith(UNREAD)
+    assert found[names[0]][0].value.startswith(UNREAD)
 
 
 def test_arrays_of_numpy(base: Path) -> None:
@@ -78,15 +77,24 @@ def test_arrays_of_hdf5_and_keras(base: Path) -> None:
 
 
 def test_arrays_of_safetensors(base: Path) -> None:
-    head = json.dumps({"__metadata__": {}, "w": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}}).encode()
-    content = struct.pack("<Q", len(head)) + head + np.array([0.5, 2.0], "<f4").tobytes()
+    tensors = {
+        "w": ("F32", [0, 8]),
+        "mask": ("BOOL", [8, 10]),
+        "small": ("F8_E4M3", [10, 11]),
+        "half": ("BF16", [11, 13]),
+    }
+    heads = {name: {"dtype": kind, "data_offsets": offsets} for name, (kind, offsets) in tensors.items()}
+    head = json.dumps({"__metadata__": {}} | heads).encode()
+    content = struct.pack("<Q", len(head)) + head + np.array([0.5, 2.0], "<f4").tobytes() + bytes([0, 1, 2, 3, 4])
     (base / "model" / "w.safetensors").write_bytes(content)
     assert value(base, "output/model/w.safetensors|w") == [0.5, 2.0]
+    assert value(base, "output/model/w.safetensors|mask") == [0, 1]
+    assert value(base, "output/model/w.safetensors|half") == [3, 4]
 
 
 def test_numbers_and_digests_of_json(base: Path) -> None:
     content = {"loss": 0.5, "seconds": 3, "best": {"score": [1, 2.5]}, "weights_sha256": "ab" * 32, "name": "x"}
-    (base / "model" / "metrics.json").write_text(json.dumps(content))
+    (base / "model" / "eval_log.json").write_text(json.dumps(content))
     found = {name.rpartition("|")[2]: value(base, name) for name in observed(base)}
     assert found == {"loss": 0.5, "best.score": [1, 2.5], "weights_sha256": "ab" * 32}
 
@@ -107,8 +115,13 @@ def test_scalars_of_tensorboard(base: Path) -> None:
         record = event.SerializeToString()
         content += struct.pack("<QI", len(record), 0) + record + bytes(4)
     (base / "logs").mkdir()
-    (base / "logs" / "events.out.tfevents.1.host").write_bytes(content)
-    found = observed(base)["output/logs|scalars|loss"]
+    # A kill has cut the last event.
+    (base / "logs" / "events.out.tfevents.1.host").write_bytes(content + content[:30])
+    (base / "bad").mkdir()
+    (base / "bad" / "events.out.tfevents.1.host").write_bytes(struct.pack("<QI", 3, 0) + b"\xff\xff\xff" + bytes(4))
+    observation = observed(base)
+    assert observation["output/bad|scalars|"][0].value.startswith(UNREAD)
+    found = observation["output/logs|scalars|loss"]
     assert [(each.key, each.value.item()) for each in found] == [((1,), 0.5), ((2,), 1.0), ((3,), 1.5)]
 
 

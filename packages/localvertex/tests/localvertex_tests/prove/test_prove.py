@@ -208,3 +208,18 @@ def test_what_cannot_be_judged_is_not_equal(prove: Prove, program: str, message:
     code, text, _ = prove("--", program)
     assert code == 2
     assert message in text
+
+
+@pytest.mark.slow
+def test_a_checkpoint_that_all_runs_share_is_refused(prove: Prove, tmp_path: Path) -> None:
+    program = """
+import os, sys
+for step in range(9 if not os.path.exists(sys.argv[1]) else 0):
+    print(f"step {step} loss={step}")
+open(sys.argv[1], "w").close()
+print("accuracy 0.5")
+"""
+    (tmp_path / "train.py").write_text(program)
+    code, text, _ = prove("--", "python", "train.py", str(tmp_path / "runs" / "checkpoint"))
+    assert code == 2
+    assert "did not train from the beginning: keep checkpoints in AIP_CHECKPOINT_DIR" in text

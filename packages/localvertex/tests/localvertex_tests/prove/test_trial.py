@@ -61,4 +61,17 @@ def test_numbers_that_depend_on_the_number_of_workers_are_not_accused(tmp_path: 
 
 
 def test_a_program_may_end_by_itself_after_a_signal(tmp_path: Path) -> None:
-    assert ended(tmp_path, FaultKind.SIGTERM, "all", 0).problem == ""
+    trial = ended(tmp_path, FaultKind.SIGTERM, "all", 0)
+    assert trial.problem == ""
+    observation = {"x|loss": [Point(name="x|loss", key=(1,), value=np.array(0.5))]}
+    result = compare([observation] * 2, observation)
+    reason = "the training ended within the grace time, so no process was restarted"
+    assert judge(FaultKind.SIGTERM, trial, result) == (Judgement.EQUAL, reason)
+    name = "output/model/m.pkl|"
+    models = [observation | {name: [Point(name=name, value=f"sha256 {letter}")]} for letter in "aab"]
+    verdict, reason = judge(FaultKind.MIDDLE, trial, compare(models[:2], models[2]))
+    assert (verdict, reason.partition(":")[0]) == (
+        Judgement.CANNOT_BE_JUDGED,
+        "the bytes of the model differ, and no reader reads it",
+    )
+    assert judge(FaultKind.NOTICE, ended(tmp_path, FaultKind.NOTICE, "all", 137, 0), result) == (Judgement.EQUAL, "")
