@@ -1,4 +1,4 @@
-"""The console's scripts and styles in one file, for a page that is opened from a disk: browsers load no modules there.
+"""The console's styles in one file, and so its scripts for a page opened from a disk: browsers load no modules there.
 
 Each module becomes a function of its own, in the order of their imports. The scripts import and export only by the
 statements below, at the beginning of a line.
@@ -11,9 +11,9 @@ from pathlib import Path
 
 FOLDER = Path(__file__).parents[1] / "console" / "page"
 
-_STYLES = (
+STYLES = (
     *("ui/style.css", "runs/run.css", "jobs/job.css", "comparing/compare.css", "vendor/uplot.css"),
-    "graph/graph.css",
+    *("graph/graph.css", "models/models.css", "schedules/schedules.css", "creating/create.css"),
 )
 _LICENSES = "vendor/licenses.txt"
 
@@ -28,8 +28,8 @@ _IMPORTED, _EXPORTED, _DECLARED = r"\1: \2", r"\2: \1", r"\1"
 
 @cache
 def style() -> str:
-    """Return the styles of the view of a run."""
-    return "".join((FOLDER / name).read_text() for name in _STYLES)
+    """Return the styles of all views."""
+    return "".join((FOLDER / name).read_text() for name in STYLES)
 
 
 @cache

@@ -218,6 +218,22 @@ interface DeleteProps {
 }
 
 /** The records of runs with the rows of a table about them. */
+interface ReportData {
+  run: any;
+  graph: any;
+  /** Why there is no graph. */
+  problem: string;
+  /** The command. */
+  resume: string;
+  /** Those of the stream. */
+  events: [string, any][];
+}
+
+/** Title, class of its colours, and the path of its symbol. */
+type StateLook = [string, "good" | "bad" | "busy" | "idle" | "warn", string];
+
+type RowsOf = (noun: string, none: string, path?: string) => Omit<List, "title">;
+
 interface ComparedProps {
   runs: any[];
   rows: any[];
@@ -462,7 +478,34 @@ interface CurvesProps {
   curves: {task: string, series: any[]}[];
 }
 
+interface ComparedProps {
+  caption: string;
+  rows: any[];
+  /** What is compared. */
+  of: { title: string; heading?: any }[];
+  /** The heading of a row; `title` is that of their column. */
+  name: (row: any) => any;
+  title?: string;
+  cell: (row: any, index: number) => any;
+  isNumber?: boolean;
+  /** Further columns. */
+  more?: Column[];
+}
+
+interface ElapsedProps {
+  since: string;
+  /** Seconds since then that do not count. */
+  idle?: number;
+}
+
+interface NoRowsProps {
+  list: List;
+  /** If there is a filter. */
+  onClear?: () => void;
+}
+
 interface TopProps {
+  workDir: string;
   isOpen: boolean;
   onToggle: () => void;
 }

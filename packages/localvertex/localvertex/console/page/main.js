@@ -1,7 +1,7 @@
 // The page: the session, navigation, the view of the address, and a line while the server does not answer.
 
 import { route } from "./routes.js";
-import { get, onConnection, openSession, useLoad } from "./server/server.js";
+import { get, onConnection, openSession } from "./server/server.js";
 import { html, render, useEffect, useErrorBoundary, useRef, useState } from "./ui/html.js";
 import { Loaded, Notice, Problem } from "./ui/page.js";
 
@@ -14,7 +14,8 @@ const ENTRIES = [
   ["Models", ["models", "model"], "M9 2.5 15 6v6l-6 3.5L3 12V6l6-3.5ZM3 6l6 3.5L15 6M9 9.5v6"],
 ];
 
-function App() {
+/** @param {{server: any}} props */
+function App({ server }) {
   const [place, setPlace] = useState(() => route(location.hash));
   const [isOpen, setIsOpen] = useState(false);
   const main = useRef(/** @type {HTMLElement | null} */ (null));
@@ -39,7 +40,7 @@ function App() {
   };
   return html`
     <a class="skip" href="#main" onClick=${skip}>Skip to content</a>
-    <${Top} isOpen=${isOpen} onToggle=${() => setIsOpen(!isOpen)} />
+    <${Top} workDir=${server.work_dir} isOpen=${isOpen} onToggle=${() => setIsOpen(!isOpen)} />
     <${Navigation} current=${place.name} isOpen=${isOpen} onLeave=${() => setIsOpen(false)} />
     <main id="main" class="view" tabindex="-1" ref=${main}>
       <${Connection} />
@@ -47,19 +48,18 @@ function App() {
     </main>`;
 }
 
-/** What a place shows; the same view shows another task of a run. @param {import("./routes.js").Place} place */
+/** What a place shows; the same view shows another task of a run. @param {any} place */
 const subject = (place) => `${place.name} ${place.params.id ?? ""} ${place.params.version ?? ""}`;
 
 /** @param {TopProps} props */
-function Top({ isOpen, onToggle }) {
-  const { data } = useLoad("/local/server");
+function Top({ workDir, isOpen, onToggle }) {
   return html`<header class="top">
     <button class="icon menu" aria-expanded=${isOpen} aria-controls="navigation" onClick=${onToggle}>
       <svg viewBox="0 0 18 18" aria-hidden="true"><path d="M2 4.5h14M2 9h14M2 13.5h14" /></svg>
       <span class="hidden">Menu</span>
     </button>
     <a class="brand" href="#/runs">localvertex</a>
-    ${data && html`<span class="work-dir mono" title=${data.work_dir}>${data.work_dir}</span>`}
+    <span class="work-dir mono" title=${workDir}>${workDir}</span>
   </header>`;
 }
 
@@ -96,10 +96,7 @@ const reload = () =>
     () => {},
   );
 
-/**
- * The view of a place; its file is loaded when it is first shown.
- * @param {{place: import("./routes.js").Place}} props
- */
+/** The view of a place; its file is loaded when it is first shown. @param {{place: any}} props */
 function View({ place }) {
   const [Shown, setShown] = useState(/** @type {any} */ (null));
   const [isMissing, setIsMissing] = useState(false);
@@ -123,23 +120,29 @@ const REFUSED =
   "This browser may not use the server yet. Open the address that the server printed, which ends in #token=..., " +
   "or run: python -m localvertex console";
 
-/** Exchange the token of the address for a cookie, or check that there is one. */
+/** Exchange the token of the address for a cookie, if it has one, and return what the server is. */
 async function beginSession() {
-  if (!location.hash.startsWith(START)) return get("/local/server");
-  const token = location.hash.slice(START.length);
-  history.replaceState(null, "", location.pathname);
-  return openSession(token);
+  if (location.hash.startsWith(START)) {
+    const token = location.hash.slice(START.length);
+    history.replaceState(null, "", location.pathname);
+    await openSession(token);
+  }
+  return get("/local/server");
 }
 
 async function start() {
   const root = /** @type {HTMLElement} */ (document.getElementById("app"));
   root.replaceChildren();
   try {
-    await beginSession();
-    render(html`<${App} />`, root);
+    const session = beginSession();
+    // The scripts of the view come while the server answers; the view shows why they do not.
+    route(location.hash)
+      .load()
+      .catch(() => {});
+    render(html`<${App} server=${await session} />`, root);
   } catch (error) {
-    const problem = /** @type {import("./server/server.js").ApiError} */ (error);
-    const text = problem.status === 403 ? REFUSED : problem.message;
+    const { status, message } = /** @type {any} */ (error);
+    const text = status === 403 ? REFUSED : message;
     render(html`<main class="view"><h1>localvertex</h1><${Problem} title="No session" error=${text} /></main>`, root);
   }
 }

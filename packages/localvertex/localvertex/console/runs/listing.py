@@ -18,7 +18,8 @@ class RunList:
 
     def __init__(self, store: Store) -> None:
         self._store, self._runs, self._pages = store, RunOutputs(store), Pages()
-        self._seen: tuple[str, list[Row]] = "", []
+        # No list of runs: each has rows with an id, or none.
+        self._seen: tuple[str, list[Row]] = "", [{}]
 
     @local_route("GET", "/local/runs")
     def page(self, call: LocalCall) -> dict[str, Any]:
@@ -33,7 +34,7 @@ class RunList:
     def rows(self) -> tuple[str, list[Row]]:
         """Return the rows of all runs, after a text that is another one whenever they have changed."""
         found = [(each.content or {})["row"] for _, each in self._store.index.summaries(self._runs)]
-        if found != self._seen[1] or not self._seen[0]:
+        if found != self._seen[1]:
             self._seen = str(time.time_ns()), found
         return self._seen
 

@@ -26,6 +26,7 @@ import {
   Time,
   useEffect,
   useLayoutEffect,
+  useMemo,
   useRef,
   useState,
   Value,
@@ -52,7 +53,7 @@ const query = (conditions, others) =>
 /** @param {string[]} fields @param {string} test */
 const some = (fields, test) => `(${fields.map((field) => field + test).join(" OR ")})`;
 
-/** @type {(noun: string, none: string, path?: string) => Omit<List, "title">} */
+/** @type {RowsOf} */
 const rowsOf = (noun, none, path = `/local/${noun === "Pipeline" ? "runs" : "experiments"}`) => ({
   noun,
   none,
@@ -143,13 +144,13 @@ export function columnsOf(tab, data, fields) {
         ${
           resource?.includes("/contexts/")
             ? html`<bdi>${name}</bdi>`
-            : html`<a class="title" href=${link([page, id])}><bdi>${name}</bdi></a>`
+            : html`<a class="title" href=${link([page, id])}>${name}</a>`
         }
         ${name !== id && html`<div class="muted small"><bdi>${id}</bdi></div>`}
-        <div class="narrow-only muted small"><${Time} at=${create_time} /></div>
+        <div class="narrow-only muted small">${Time({ at: create_time })}</div>
         ${error && html`<div class="error small clamp">${error}</div>`}`,
     },
-    { title: "State", by: "state", cell: ({ state }) => html`<${State} state=${state} />` },
+    { title: "State", by: "state", cell: State },
     ...fields.map((field, index) => ({ ...valueColumn(field, data), isWideOnly: index > 0 })),
     ...(data.pipelines?.length > (noun === "Pipeline" ? 1 : 0)
       ? [
@@ -165,7 +166,7 @@ export function columnsOf(tab, data, fields) {
       title: "Created",
       by: "create_time",
       isWideOnly: true,
-      cell: ({ create_time, schedule, is_own }) => html`<${Time} at=${create_time} />
+      cell: ({ create_time, schedule, is_own }) => html`${Time({ at: create_time })}
         ${
           tab === "runs" &&
           html`<div class="muted small">${
@@ -182,7 +183,7 @@ export function columnsOf(tab, data, fields) {
       by: "seconds",
       isNumber: true,
       isWideOnly: true,
-      cell: (row) => html`<${Duration} of=${row} />`,
+      cell: (row) => Duration({ of: row }),
     },
   ];
 }
@@ -255,16 +256,43 @@ function Rows({ tab, query, selected, onSelect }) {
   const [tokens, setTokens] = useState(last.path === path ? last.tokens : [""]);
   const found = useLoad(list.path(filter, order, tokens[tokens.length - 1]));
   const { data, isLoading, isStale, reload } = found;
-  useEvents({}, { runs: ({ version }) => version !== data?.version && reload() });
+  const newest = useRef("");
+  useEvents(
+    {},
+    {
+      runs: ({ version }) => {
+        newest.current = version;
+        if (version !== data?.version && !(isLoading && tab === "runs")) reload();
+      },
+    },
+  );
+  // The answer may be older than an event that came before it.
+  useEffect(() => {
+    if (data?.version < newest.current) reload();
+  }, [data]);
+  // A row that did not change stays the same object, which Table does not draw again.
+  const known = useRef(new Map());
+  const { rows, next } = useMemo(() => {
+    const { rows, next } = data ? list.read(data) : { rows: [], next: "" };
+    const texts = rows.map((row) => JSON.stringify(row));
+    const kept = rows.map((row, index) => known.current.get(texts[index]) ?? row);
+    known.current = new Map(kept.map((row, index) => [texts[index], row]));
+    return { rows: kept, next };
+  }, [data]);
+  const fields = fieldsOf(data ?? {});
+  const chosen = fields.flat().filter((each) => (columns ?? fields.flatMap((of) => of.slice(0, 2))).includes(each));
+  const shown = useMemo(
+    () => columnsOf(tab, data ?? {}, chosen),
+    [JSON.stringify([chosen, data?.ranges, data?.pipelines])],
+  );
   last = { path, tokens, y: last.path === path ? last.y : 0 };
   useLayoutEffect(() => {
-    if (data) scrollTo(0, last.y);
-  }, [Boolean(data)]);
-  useEffect(() => {
+    if (!data) return;
+    scrollTo(0, last.y);
     const keep = () => {
       last.y = scrollY;
     };
-    if (data) addEventListener("scroll", keep);
+    addEventListener("scroll", keep);
     return () => removeEventListener("scroll", keep);
   }, [Boolean(data)]);
   const change = (/** @type {Filter} */ values) => {
@@ -285,9 +313,6 @@ function Rows({ tab, query, selected, onSelect }) {
   return html`
     <${FilterBar} list=${list} filter=${filter} pipelines=${data?.pipelines ?? []} onChange=${change} />
     <${Loaded} title="The list cannot be read" ...${found}>${() => {
-      const { rows, next } = list.read(data);
-      const fields = fieldsOf(data);
-      const chosen = fields.flat().filter((each) => (columns ?? fields.flatMap((of) => of.slice(0, 2))).includes(each));
       const choose = (/** @type {string} */ field) =>
         html`<${Check} key=${field} title=${nameOf(field)} isOn=${chosen.includes(field)} onTurn=${(isOn) =>
           keep({ columns: chosen.filter((each) => each !== field).concat(isOn ? field : []) })} />`;
@@ -298,7 +323,7 @@ function Rows({ tab, query, selected, onSelect }) {
           html`<details class="choice"><summary>Columns</summary>
             <div class="actions">${fields.flat().map(choose)}</div></details>`
         }
-        <${Table} caption=${list.title} columns=${columnsOf(tab, data, chosen)} rows=${rows} selected=${selected}
+        <${Table} caption=${list.title} columns=${shown} rows=${rows} selected=${selected}
           hasAll onSelect=${onSelect} order=${order} onOrder=${list.noun && sort} />
         <${Pages} tokens=${tokens} setTokens=${setTokens} count=${rows.length} total=${data.total_size}
           next=${next} isStale=${isStale} />
@@ -343,7 +368,7 @@ function FilterBar({ list: { prefix, noun }, filter: { text, state, pipeline, si
   </div>`;
 }
 
-/** @param {{list: List, onClear?: () => void}} props - `onClear` if there is a filter. */
+/** @param {NoRowsProps} props */
 function NoRows({ list, onClear }) {
   if (onClear) {
     return html`<${Empty} title="Nothing matches the filter"><button onClick=${onClear}>Clear filter</button><//>`;

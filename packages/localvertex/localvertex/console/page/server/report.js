@@ -2,10 +2,7 @@
 
 const element = document.getElementById("report");
 
-/**
- * Null in the console. `events` are those of the stream; `problem` is why there is no `graph`; `resume` is the command.
- * @type {{run: any, graph: any, problem: string, resume: string, events: [string, any][]} | null}
- */
+/** Null in the console. @type {ReportData | null} */
 export const report = element && JSON.parse(element.textContent ?? "");
 
 /** Return what a route of the run would answer; undefined for all others. @param {string} path */

@@ -1,9 +1,7 @@
 // The state of a run, step, job or schedule: a symbol and a word, never a colour alone.
 import { html } from "./html.js";
 
-/** @typedef {"good" | "bad" | "busy" | "idle" | "warn"} Kind */
-
-/** @type {Record<string, [string, Kind, string]>} */
+/** @type {Record<string, StateLook>} */
 const STATES = {
   SUCCEEDED: ["Succeeded", "good", "M4.5 8.3 7 10.8l4.5-5.3"],
   COMPLETE: ["Completed", "good", "M4.5 8.3 7 10.8l4.5-5.3"],
@@ -22,7 +20,8 @@ const STATES = {
   NOT_TRIGGERED: ["Not triggered", "idle", "M5 8h6"],
 };
 
-const UNKNOWN = /** @type {[string, Kind, string]} */ (["Unknown", "idle", "M8 8h.1"]);
+/** @type {StateLook} */
+const UNKNOWN = ["Unknown", "idle", "M8 8h.1"];
 
 /** The state without Vertex's prefix, such as PIPELINE_STATE_. @param {string} state */
 export const plain = (state) => String(state ?? "").replace(/^[A-Z]+_STATE_/, "");
@@ -41,13 +40,13 @@ export const isFinal = (state) => !["RUNNING", "PENDING", "QUEUED", "CANCELLING"
 
 /** @param {StateProps} props */
 export function State({ state, text }) {
-  return html`<span class="state ${kind(state)}"><${StateSymbol} state=${state} />${text ?? label(state)}</span>`;
+  return html`<span class="state ${kind(state)}">${StateSymbol({ state })}${text ?? label(state)}</span>`;
 }
 
 /** The symbol alone; the word must be beside it. @param {{state: string}} props */
 export function StateSymbol({ state }) {
   const [, of, path] = described(state);
-  return html`<svg class="symbol ${of}" style=${{ "--of": `var(--${of})` }} width="16" height="16" viewBox="0 0 16 16"
+  return html`<svg class="symbol ${of}" width="16" height="16" viewBox="0 0 16 16"
       aria-hidden="true">
     <circle cx="8" cy="8" r="7" />
     <path d=${path || "M8 1a7 7 0 0 1 7 7"} />

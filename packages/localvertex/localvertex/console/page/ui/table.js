@@ -1,5 +1,5 @@
 // A table of rows, which may be selected.
-import { html, useState } from "./html.js";
+import { html, useRef, useState } from "./html.js";
 
 /** @param {TableProps} props */
 export function Table({
@@ -18,6 +18,9 @@ export function Table({
 }) {
   const keys = rows.map(keyOf);
   const [isWhole, setIsWhole] = useState(false);
+  const drawn = useRef(new Map());
+  const before = drawn.current;
+  drawn.current = new Map();
   const region = isRegion && { tabindex: 0, role: "region", "aria-label": caption };
   return html`<div class="table" ...${region}>
     <table>
@@ -48,7 +51,13 @@ export function Table({
         ${rows.slice(0, isWhole ? rows.length : most).map((row, index) => {
           const key = keys[index];
           const isSelected = Boolean(selected?.has(key));
-          return html`<tr key=${key} class=${isSelected ? "selected" : ""}>
+          // Markup that is the same object is not compared: a list is drawn in proportion to what changed.
+          const of = [row, columns, isSelected];
+          const kept = before.get(key);
+          const isSame = kept?.of.every((each, at) => each === of[at]);
+          const shown = isSame
+            ? kept.shown
+            : html`<tr key=${key} class=${isSelected ? "selected" : undefined}>
             ${
               onSelect &&
               html`<td class="select"><input type="checkbox" checked=${isSelected}
@@ -61,6 +70,8 @@ export function Table({
                 ${column.cell(row, index)}<//>`;
             })}
           </tr>`;
+          drawn.current.set(key, { of, shown });
+          return shown;
         })}
       </tbody>
     </table>
@@ -73,12 +84,7 @@ export function Table({
   </div>`;
 }
 
-/**
- * A table with a column for each thing that is compared, such as a run; each row has a value of each.
- * @param {{caption: string, rows: any[], of: {title: string, heading?: any}[], name: (row: any) => any,
- *   cell: (row: any, index: number) => any, title?: string, isNumber?: boolean, more?: Column[]}} props - `of`: what is
- *   compared. `name` and `title`: the headings of a row and of their column. `more`: further columns.
- */
+/** A table with a column for each thing that is compared, such as a run. @param {ComparedProps} props */
 export const Compared = ({ caption, rows, of, name, cell, title = "Name", isNumber, more = [] }) =>
   html`<${Table} isRegion caption=${caption} rows=${rows} columns=${[
     { title, cell: name, isName: true },
@@ -88,4 +94,4 @@ export const Compared = ({ caption, rows, of, name, cell, title = "Name", isNumb
 
 /** @param {Column} column */
 const classOf = ({ isNumber, isWideOnly, isName }) =>
-  [isNumber && "number", isWideOnly && "wide-only", isName && "name"].filter(Boolean).join(" ");
+  [isNumber && "number", isWideOnly && "wide-only", isName && "name"].filter(Boolean).join(" ") || undefined;

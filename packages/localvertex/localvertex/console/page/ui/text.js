@@ -2,13 +2,6 @@
 import { html, useEffect, useState } from "./html.js";
 import { isFinal } from "./state.js";
 
-const FIGURE = new Intl.NumberFormat("en", { maximumSignificantDigits: 5 });
-const COUNT = new Intl.NumberFormat("en");
-const PERCENT = new Intl.NumberFormat("en", { style: "percent", maximumFractionDigits: 1 });
-const DAY = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", hour: "numeric", minute: "2-digit" });
-const LONG = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle: "long" });
-const YEAR = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
-
 /** Shown in place of a value that does not exist. */
 const MISSING = "–";
 export const NONE = html`<span class="muted">${MISSING}</span>`;
@@ -19,12 +12,15 @@ export const NONE = html`<span class="muted">${MISSING}</span>`;
  */
 export const formatted = (value, format = String) => (value === null || value === undefined ? MISSING : format(value));
 
+/** A number with commas. Loading Intl takes longer than drawing a list. @param {number} value */
+export const count = (value) => String(value).replace(/\B(?<!\.\d*)(?=(\d{3})+(?!\d))/g, ",");
+
 /** A value of a record: whole numbers with all digits, others with five, anything else as text. */
 export function figure(value) {
   if (typeof value !== "number") return formatted(value);
-  if (Number.isSafeInteger(value)) return COUNT.format(value);
+  if (Number.isSafeInteger(value)) return count(value);
   const size = Math.abs(value);
-  return size < 1e-4 || size >= 1e12 ? value.toExponential(3) : FIGURE.format(value);
+  return size < 1e-4 || size >= 1e12 ? value.toExponential(3) : count(Number(value.toPrecision(5)));
 }
 
 /** A difference with its sign. @param {number} value */
@@ -37,14 +33,11 @@ export function signed(value) {
 export const change = (before, now) =>
   typeof before === "number" && typeof now === "number" ? signed(now - before) : MISSING;
 
-/** @param {number} value */
-export const count = (value) => COUNT.format(value);
-
 /** A number with its noun: `1 step`, `2 steps`. @param {number} number @param {string} noun */
 export const plural = (number, noun) => `${count(number)} ${noun}${number === 1 ? "" : "s"}`;
 
 /** @param {number} share - 0 to 1. */
-export const percent = (share) => PERCENT.format(share);
+export const percent = (share) => `${count(Number((share * 100).toFixed(1)))}%`;
 
 /** Bytes in the largest unit with a digit before the point. @param {number} size */
 export function bytes(size) {
@@ -58,14 +51,12 @@ export function Time({ at }) {
   if (!at) return NONE;
   const date = new Date(at);
   if (Number.isNaN(date.getTime())) return html`<span>${at}</span>`;
-  const isThisYear = date.getFullYear() === new Date().getFullYear();
-  return html`<time datetime=${at} title=${LONG.format(date)}>${(isThisYear ? DAY : YEAR).format(date)}</time>`;
+  const [, month, day, year, time] = String(date).split(" ");
+  const end = Number(year) === new Date().getFullYear() ? time.slice(0, 5) : year;
+  return html`<time datetime=${at} title=${date}>${`${Number(day)} ${month} ${end}`}</time>`;
 }
 
-/**
- * Seconds as `0.4 s`, `12 s`, `3 min 5 s`, `2 h 10 min` or `3 d 4 h`.
- * @param {number | null | undefined} seconds
- */
+/** Seconds as `0.4 s`, `12 s`, `3 min 5 s`, `2 h 10 min` or `3 d 4 h`. @param {any} seconds */
 export function duration(seconds) {
   if (seconds === null || seconds === undefined) return MISSING;
   if (seconds < 9.95) return `${seconds.toFixed(1)} s`;
@@ -86,10 +77,7 @@ export function clock(seconds) {
   return minutes < 60 ? `${minutes}:${rest}` : `${Math.floor(minutes / 60)}:${two(minutes % 60)}:${rest}`;
 }
 
-/**
- * How long something has been running, new each second.
- * @param {{since: string, idle?: number}} props - `idle`: seconds since then that do not count.
- */
+/** How long something has been running, new each second. @param {ElapsedProps} props */
 export function Elapsed({ since, idle = 0 }) {
   const [now, setNow] = useState(Date.now());
   useEffect(() => {
@@ -102,6 +90,6 @@ export function Elapsed({ since, idle = 0 }) {
 /** How long a run, step or job took, or how long it has been running. @param {{of: any}} props */
 export function Duration({ of: { state, start_time, end_time, seconds, idle_seconds } }) {
   if (!start_time) return NONE;
-  if (isFinal(state) || end_time) return html`<span>${duration(seconds)}</span>`;
-  return html`<span><${Elapsed} since=${start_time} idle=${idle_seconds} /></span>`;
+  if (isFinal(state) || end_time) return duration(seconds);
+  return html`<${Elapsed} since=${start_time} idle=${idle_seconds} />`;
 }

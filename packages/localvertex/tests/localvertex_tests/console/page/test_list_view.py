@@ -79,7 +79,8 @@ def test_the_first_view_has_the_newest_of_500_runs(browser: Browser, server: Ser
         loaded = page.evaluate("performance.getEntriesByType('resource').map((each) => new URL(each.name).origin)")
         assert set(loaded) == {server.url}
         print(f"{len(loaded)} requests")
-        assert sum("/local/runs" in each for each in page.evaluate(NAMES)) <= 2
+        asked = [each.removeprefix(server.url).partition("?")[0] for each in page.evaluate(NAMES)]
+        assert [asked.count(each) for each in ("/local/server", "/local/runs")] == [1, 1]
 
 
 def test_pages_and_filter_and_their_addresses(browser: Browser, server: Server) -> None:
@@ -192,6 +193,50 @@ def test_rows_change_without_a_reload(browser: Browser, server: Server) -> None:
         (run_dir / "run.json").unlink()
         expect(first).not_to_contain_text("zz-live")
         assert page.evaluate("window.isSame")
+
+
+WATCH = """() => {
+  window.seen = { times: 0, nodes: 0, rows: new Set() };
+  const format = Date.prototype.getTime;
+  Date.prototype.getTime = function () { seen.times += 1; return format.call(this); };
+  new MutationObserver((all) => all.forEach(({ target, addedNodes, removedNodes }) => {
+    seen.nodes += addedNodes.length + removedNodes.length;
+    const element = target instanceof Element ? target : target.parentElement;
+    seen.rows.add(element?.closest("tr")?.querySelector("a").textContent);
+  })).observe(document.querySelector("tbody"), { subtree: true, childList: true, characterData: true });
+  performance.clearResourceTimings();
+  document.querySelector("tbody tr:nth-child(9) a").focus({ preventScroll: true });
+  scrollTo(0, 150);
+}"""
+"""Counts what is drawn in the rows: the page asks for the time of each date that it formats, two per row."""
+
+SEEN = """() => [seen.times, [...seen.rows], document.activeElement.textContent, scrollY,
+  performance.getEntriesByType("resource").filter((each) => each.name.includes("/local/runs")).map(
+    (each) => each.encodedBodySize)]"""
+
+
+def test_only_the_row_of_a_changed_run_is_drawn_again(browser: Browser, server: Server) -> None:
+    path = server.work_dir / "run-00498" / "run.json"
+    before = path.read_text()
+    with opened(browser, server) as page:
+        page.reload()
+        expect(page.locator("tbody tr")).to_have_count(50)
+        page.evaluate(WATCH)
+        created = "2026-01-05T08:18:00.000Z"
+        write(path, run_record(server.work_dir, "run-00498", created, state="FAILED"), age_seconds=30)
+        expect(page.locator("tbody tr").nth(1)).to_contain_text("Failed")
+        times, drawn, focused, scrolled, sizes = page.evaluate(SEEN)
+        assert (times, drawn, focused, scrolled) == (2, ["model 498"], "model 491", 150)
+        print(f"{page.evaluate('seen.nodes')} nodes, {sizes} bytes")
+        assert page.evaluate("seen.nodes") < 10
+        assert len(sizes) == 1
+        assert sizes[0] < 3000
+        # Choosing a run draws its row alone, and so does the end of the choice.
+        page.get_by_role("checkbox", name="Select model 495").check()
+        page.get_by_role("button", name="Clear selection").click()
+        assert page.evaluate("seen.times") == 6
+        write(path, before, age_seconds=20)
+        expect(page.locator("tbody tr").nth(1)).to_contain_text("Succeeded")
 
 
 def test_two_runs_are_chosen_by_keyboard_and_compared(browser: Browser, server: Server) -> None:
