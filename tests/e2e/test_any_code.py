@@ -1,9 +1,12 @@
 """The compiled pipeline for any training code, with a program and a server that know nothing of this project."""
 
 import json
+import os
 import pathlib
 import re
+import signal
 import subprocess
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -27,10 +30,10 @@ def work_dir(tmp_path: pathlib.Path) -> pathlib.Path:
 
 
 @pytest.fixture
-def run(python: str, compiled_training: pathlib.Path, work_dir: pathlib.Path) -> Start:
-    """Run the training code with arguments."""
+def command(python: str, compiled_training: pathlib.Path, work_dir: pathlib.Path) -> Callable[..., list[str]]:
+    """The command line of a run of the training code with arguments."""
 
-    def start(run_id: str, *arguments: Any, deploy_endpoint: str = "") -> Run:
+    def make(run_id: str, *arguments: Any, deploy_endpoint: str = "") -> list[str]:
         given = {
             "command": json.dumps(["python", CODE.name]),
             "image": IMAGE,
@@ -43,8 +46,17 @@ def run(python: str, compiled_training: pathlib.Path, work_dir: pathlib.Path) ->
         words += [f"--work-dir={work_dir}", f"--run-id={run_id}", f"--image={SERVING}={python} {any_server.__file__}"]
         # As docs/any-training.md has it: the file is where the image would have it.
         words += [f"--image={IMAGE}=env --chdir={CODE.parent}"]
-        words += [f"--parameter={name}={value}" for name, value in given.items()]
-        done = subprocess.run(words, capture_output=True, text=True)
+        return words + [f"--parameter={name}={value}" for name, value in given.items()]
+
+    return make
+
+
+@pytest.fixture
+def run(command: Callable[..., list[str]], work_dir: pathlib.Path) -> Start:
+    """Run the training code to its end."""
+
+    def start(run_id: str, *arguments: Any, **options: str) -> Run:
+        done = subprocess.run(command(run_id, *arguments, **options), capture_output=True, text=True)
         record = json.loads((work_dir / run_id / "run.json").read_text())
         return Run(done.returncode, done.stdout + done.stderr, record)
 
@@ -55,25 +67,47 @@ def aliases(work_dir: pathlib.Path) -> dict[str, str]:
     return ModelVersions(work_dir / "models" / "line").aliases
 
 
-def test_a_good_model_serves_and_a_worse_one_is_refused(run: Start, work_dir: pathlib.Path) -> None:
-    first = run("first", 0.5, deploy_endpoint="live")
-    assert first.exit_code == 0, first.output
-    assert first.steps == {
-        *("plan", "custom-training-job", "compare", "export", "model-upload", "record", "deploy", "summary")
-    }
-    assert aliases(work_dir) == {"champion": "1", "default": "1"}
-    log = (work_dir / "first" / first.task("deploy")["log"]).read_text()
-    assert "8 live predictions differ from evaluate's by at most 0" in log
-    assert (work_dir / "models" / "line" / "1" / "model" / "evaluation" / "predictions.jsonl").exists()
+def versions(work_dir: pathlib.Path) -> list[str]:
+    return sorted(path.parent.name for path in (work_dir / "models" / "line").glob("*/model.json"))
 
-    worse = run("worse", 0.5, "half")
+
+# With the reference trainer: tests/e2e/test_release.py.
+def test_a_better_model_serves_and_is_registered_once_despite_a_kill_and_a_worse_one_is_refused(
+    run: Start, command: Callable[..., list[str]], work_dir: pathlib.Path
+) -> None:
+    released = {"custom-training-job", "compare", "export", "model-upload", "record"}
+    first = run("first", 0.5, "half")
+    assert first.exit_code == 0, first.output
+    assert first.steps == {"plan", "summary", *released}
+    assert aliases(work_dir) == {"champion": "1", "default": "1"}
+
+    # Killed after the upload: the version is there once, with both aliases.
+    words = command("killed", 0.5, deploy_endpoint="live")
+    with subprocess.Popen(words, stdout=subprocess.DEVNULL, start_new_session=True) as killed:
+        while versions(work_dir) != ["1", "2"]:
+            assert killed.poll() is None
+            time.sleep(0.02)
+        os.killpg(killed.pid, signal.SIGKILL)
+    assert aliases(work_dir) == {"champion": "2", "default": "2"}
+    better = run("resubmitted", 0.5, deploy_endpoint="live")
+    assert better.exit_code == 0, better.output
+    assert better.steps & {"custom-training-job", "export", "deploy"} == {"deploy"}
+    assert (versions(work_dir), aliases(work_dir)) == (["1", "2"], {"champion": "2", "default": "2"})
+    # It has a step `deploy` for a registration in the same run, and one for an earlier one.
+    deployed = [each for each in better.record["tasks"] if re.match(r"deploy(-\d+)?$", each["name"])]
+    (log,) = [each["log"] for each in deployed if each["state"] == "SUCCEEDED"]
+    log = (work_dir / "resubmitted" / log).read_text()
+    assert "8 live predictions differ from evaluate's by at most 0" in log
+    assert (work_dir / "models" / "line" / "2" / "model" / "evaluation" / "predictions.jsonl").exists()
+
+    worse = run("worse", 0.4, "half")
     assert worse.exit_code == 0, worse.output
     assert worse.steps == {"plan", "custom-training-job", "compare", "summary"}
     assert "on 200 examples: worse by" in worse.output
     useless = run("useless", -0.5)
     assert useless.steps == worse.steps
     assert "not better than a constant answer" in useless.output
-    assert aliases(work_dir) == {"champion": "1", "default": "1"}
+    assert aliases(work_dir) == {"champion": "2", "default": "2"}
 
 
 def test_a_failure_of_the_code_is_the_failure_of_the_run_however_often_it_is_tried(

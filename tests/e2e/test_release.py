@@ -14,7 +14,8 @@ import pytest
 from localvertex.store.model_versions import ModelVersions
 from tests.e2e.conftest import STEPS, Run, Runner
 
-pytestmark = pytest.mark.slow
+# A shorter one is in tests/e2e/test_any_code.py, with the same steps but another training.
+pytestmark = [pytest.mark.slow, pytest.mark.soak]
 
 NAME = "release"
 COMMON = {
@@ -60,10 +61,8 @@ def log(work_dir: pathlib.Path, run: Run, task: str) -> str:
 
 
 # Of a worse model there is a test of the step, in tests/components/compare/test_promotion.py.
-@pytest.mark.slow(first=True)
-@pytest.mark.parametrize("has_worse", [False, pytest.param(True, marks=pytest.mark.soak)])
 def test_only_a_better_model_becomes_the_champion_and_nothing_is_registered_twice(
-    run: Runner, command: Callable[..., list[str]], tmp_path: pathlib.Path, *, has_worse: bool
+    run: Runner, command: Callable[..., list[str]], tmp_path: pathlib.Path
 ) -> None:
     work_dir = tmp_path / "runs"
     first = run(work_dir, "first", **WEAK)
@@ -71,21 +70,20 @@ def test_only_a_better_model_becomes_the_champion_and_nothing_is_registered_twic
     assert first.steps == STEPS
     assert aliases(work_dir) == {"champion": "1", "default": "1"}
 
-    if has_worse:
-        # Refused, with its table, and the run succeeds; the reason holds until the champion changes.
-        worse = run(work_dir, "worse", **WORSE)
-        assert worse.exit_code == 0, worse.output
-        assert worse.steps == {"prepare", "plan", "custom-training-job", "evaluate", "compare", "summary"}
-        assert worse.accuracy < first.accuracy
-        assert "not promoted against projects/local-project/locations/us-central1/models/release@1" in log(
-            work_dir, worse, "compare"
-        )
-        page = pathlib.Path(worse.artifact("compare", "comparison")["uri"]).read_text()
-        assert "Images by result" in page
-        assert (versions(work_dir), aliases(work_dir)["champion"]) == (["1"], "1")
-        again = run(work_dir, "worse-again", **WORSE)
-        assert again.steps == {"prepare", "plan", "summary"}
-        assert "not registered: " in log(work_dir, again, "plan")
+    # Refused, with its table, and the run succeeds; the reason holds until the champion changes.
+    worse = run(work_dir, "worse", **WORSE)
+    assert worse.exit_code == 0, worse.output
+    assert worse.steps == {"prepare", "plan", "custom-training-job", "evaluate", "compare", "summary"}
+    assert worse.accuracy < first.accuracy
+    assert "not promoted against projects/local-project/locations/us-central1/models/release@1" in log(
+        work_dir, worse, "compare"
+    )
+    page = pathlib.Path(worse.artifact("compare", "comparison")["uri"]).read_text()
+    assert "Images by result" in page
+    assert (versions(work_dir), aliases(work_dir)["champion"]) == (["1"], "1")
+    again = run(work_dir, "worse-again", **WORSE)
+    assert again.steps == {"prepare", "plan", "summary"}
+    assert "not registered: " in log(work_dir, again, "plan")
 
     # Better, and killed after the upload: the version is there once, with both aliases.
     killed = subprocess.Popen(command(work_dir, "killed", **BETTER), stdout=subprocess.DEVNULL, start_new_session=True)
@@ -100,12 +98,9 @@ def test_only_a_better_model_becomes_the_champion_and_nothing_is_registered_twic
     assert len(list((work_dir / "models" / NAME / "2" / "evaluations").iterdir())) == 1
     assert resubmitted.parameter("evaluate", "Output") > first.accuracy
 
-    if has_worse:
-        same = run(work_dir, "same", **BETTER)
-        assert same.steps == {"prepare", "plan", "summary"}
-        assert "registered as projects/local-project/locations/us-central1/models/release@2" in log(
-            work_dir, same, "plan"
-        )
+    same = run(work_dir, "same", **BETTER)
+    assert same.steps == {"prepare", "plan", "summary"}
+    assert "registered as projects/local-project/locations/us-central1/models/release@2" in log(work_dir, same, "plan")
 
 
 def wait_for(condition: Callable[[], Any]) -> None:

@@ -97,11 +97,20 @@ def test_two_workers_train_one_model(uninterrupted: Trained) -> None:
     assert uninterrupted.outcome.status.goodput["num_steps"] == STEPS
 
 
-def test_lost_machines_change_no_bit_of_the_weights(train: Train, uninterrupted: Trained) -> None:
-    faults = ("SIGKILL workerpool1-0 at step 25", "preempt all at step 55 grace 3s")
+# tests/e2e/test_resume.py kills one of two workers.
+@pytest.mark.parametrize(
+    "faults",
+    [
+        ("preempt all at step 55 grace 3s",),
+        pytest.param(("SIGKILL workerpool1-0 at step 25", "preempt all at step 55 grace 3s"), marks=pytest.mark.soak),
+    ],
+)
+def test_lost_machines_change_no_bit_of_the_weights(
+    train: Train, uninterrupted: Trained, faults: tuple[str, ...]
+) -> None:
     interrupted = train([1, 1], faults)
     assert interrupted.result["weights_sha256"] == uninterrupted.result["weights_sha256"]
-    assert interrupted.outcome.status.num_restarts == 2
+    assert interrupted.outcome.status.num_restarts == len(faults)
     assert interrupted.outcome.status.goodput["num_steps"] == STEPS
     assert all(f"fault: {fault}" in interrupted.log for fault in faults)
 

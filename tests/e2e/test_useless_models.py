@@ -37,8 +37,8 @@ def aliases(work_dir: pathlib.Path, name: str = "image-training") -> dict[str, s
 @pytest.mark.parametrize(
     ("counts", "parameters", "is_overruled"),
     [
-        # Classes with weights by default: the score is below the minimum already.
-        ({"often": 1080, "rarely": 120}, {"epochs": 2}, False),
+        # Classes with weights by default: the score is below the minimum already, as in tests/e2e/test_readme.py.
+        pytest.param({"often": 1080, "rarely": 120}, {"epochs": 2}, False, marks=pytest.mark.soak),
         ({"often": 1080, "rarely": 120}, {"epochs": 2, "recipe": '{"class_weights": "none"}'}, False),
         # Of the next run and of force_promotion there are tests of the steps, too, in tests/components.
         # With the flags of `make demo SOURCE=...`, but smaller images.

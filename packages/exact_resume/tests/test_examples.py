@@ -45,9 +45,16 @@ def seen(folder: Path) -> dict[int, str]:
         pytest.param(
             "keras_fit.py",
             "keras,tensorflow,sklearn",
-            ["__next__:41:9", "__next__:74:15", "evaluation:119:9", "evaluation:149:15"],
+            ["__next__:41:9", "evaluation:119:15"],
             marks=pytest.mark.slow,
             id="keras",
+        ),
+        pytest.param(
+            "keras_fit.py",
+            "keras,tensorflow,sklearn",
+            ["__next__:41:9", "__next__:74:15", "evaluation:119:9", "evaluation:149:15"],
+            marks=[pytest.mark.slow, pytest.mark.soak],
+            id="keras-often",
         ),
     ],
 )

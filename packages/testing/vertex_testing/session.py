@@ -2,9 +2,12 @@
 
 import compileall
 import gc
+import inspect
 import os
+import re
 import signal
 import sys
+import traceback
 from pathlib import Path
 
 import pytest
@@ -34,6 +37,13 @@ settings.load_profile("repeatable")
 # A shell makes its background jobs ignore Ctrl-C, and their children inherit that; tests send it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# kfp asks for the whole stack at each setting of a task, to name one function in an error. Below pytest, and with
+# thousands of modules, the source lines that come with it take a third of a second.
+inspect.stack = lambda context=1: [
+    inspect.FrameInfo(frame, frame.f_code.co_filename, line, frame.f_code.co_name, None, None)
+    for frame, line in traceback.walk_stack(sys._getframe(1))
+]
+
 WRITES_NO_BYTECODE = sys.dont_write_bytecode
 
 
@@ -46,12 +56,17 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Do not import the files without a slow test where only such tests are run, and those with no other elsewhere."""
+    """Do not import the files none of whose tests are run: what they import takes seconds, in each process."""
     if not collection_path.match("test_*.py"):
         return None
     text, chosen = collection_path.read_text(), config.option.markexpr
-    has_none = chosen.startswith("slow") and "slow" not in text
-    return has_none or (chosen == "not slow" and "\npytestmark = pytest.mark.slow\n" in text) or None
+    marks = "".join(re.findall(r"^pytestmark = (\[[^\]]*\]|.*)$", text, flags=re.MULTILINE))
+    return (
+        (chosen.startswith("slow") and "slow" not in text)
+        or (chosen == "not slow" and "pytest.mark.slow" in marks)
+        or (chosen.endswith("not soak") and "pytest.mark.soak" in marks)
+        or None
+    )
 
 
 def pytest_collectstart() -> None:

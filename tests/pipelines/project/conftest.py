@@ -14,7 +14,7 @@ import pytest
 from cloud import main
 from tests.support.gcloud import empty
 from vertex_testing.in_process import call
-from vertex_testing.shared import locked, run_folder
+from vertex_testing.shared import locked, make_once, run_folder
 
 Script = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -71,12 +71,14 @@ def state_after_up(
     repository: pathlib.Path, gcloud_folder: pathlib.Path, tmp_path_factory: pytest.TempPathFactory
 ) -> str:
     """The state of the fake gcloud after `up` in an empty project."""
-    state = tmp_path_factory.mktemp("up") / "state.json"
-    with locked(run_folder(tmp_path_factory) / "build.lock"):
-        words = ["up", "--project", "my-project"]
-        done = call(main, words, cwd=repository, environment=environment(gcloud_folder, state), program="cloud.py")
-    assert done.returncode == 0, done.stderr
-    return state.read_text()
+
+    def make(folder: pathlib.Path) -> None:
+        given = environment(gcloud_folder, folder / "state.json")
+        with locked(run_folder(tmp_path_factory) / "build.lock"):
+            done = call(main, ["up", "--project", "my-project"], cwd=repository, environment=given, program="cloud.py")
+        assert done.returncode == 0, done.stderr
+
+    return (make_once(tmp_path_factory, "state-after-up", make) / "state.json").read_text()
 
 
 @pytest.fixture

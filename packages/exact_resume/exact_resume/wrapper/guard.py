@@ -52,14 +52,18 @@ def end(guard: "subprocess.Popen[bytes]") -> int:
 def _main(wrapper: int, command: Sequence[str]) -> int:
     """Run the command until it or the wrapper ends, and return its exit code."""
     linux.adopt_orphans()
+    signals: list[int] = []
+    # Before the command starts, which may have much to save when the first signal arrives.
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, lambda number, _: signals.append(number))
     try:
         child = subprocess.Popen(command, start_new_session=True, preexec_fn=linux.end_with_parent)
     except OSError as error:
         print(f"error: cannot run {command[0]!r}: {error.strerror}", file=sys.stderr)
         return 127
-    for each in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(each, lambda number, _: child.send_signal(number))
     while child.poll() is None and os.getppid() == wrapper:
+        while signals:
+            child.send_signal(signals.pop(0))
         time.sleep(_POLL_SECONDS)
     with contextlib.suppress(OSError):
         # Descendants are known on Linux only.

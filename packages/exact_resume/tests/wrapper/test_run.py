@@ -458,7 +458,9 @@ def save(*_):
 signal.signal(signal.SIGTERM, save)
 signal.signal(signal.SIGINT, save)
 print("ready", flush=True)
-time.sleep(600)
+while True:
+    # Python calls no handler for a signal that arrives just before it begins to sleep.
+    time.sleep(0.02)
 """
 
 
@@ -476,6 +478,30 @@ def test_a_signal_is_passed_on_and_what_the_command_saves_then_is_committed(
     assert not (wrapped.folder / "kept/result.json").exists()
     assert wrapped.events("exit")[0]["code"] == expected
     assert ("the exit code is 1" in wrapped.notices()) is (code == 0)
+
+
+SLOW_GUARD = """
+import os, subprocess, sys
+from exact_resume.wrapper import guard
+class Slow(subprocess.Popen):
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        sys.stdin.readline()
+subprocess.Popen = Slow
+sys.exit(guard._main(os.getppid(), sys.argv[1:]))
+"""
+"""A guard that gets no processor time between the start of the command and its next line."""
+
+
+def test_a_signal_reaches_the_command_even_if_its_guard_has_only_just_started_it(wrapped: Wrapped) -> None:
+    words = [sys.executable, "-c", SLOW_GUARD, *wrapped.program(SAVES), "3"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(words, cwd=wrapped.folder, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as process:
+        assert process.stdout
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(signal.SIGTERM)
+        process.communicate("\n", timeout=60)
+    assert (process.returncode, [path.name for path in wrapped.folder.glob("own/step-*")]) == (3, ["step-7.txt"])
 
 
 class Preempted(BaseHTTPRequestHandler):

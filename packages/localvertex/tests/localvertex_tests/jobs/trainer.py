@@ -3,8 +3,9 @@
 `python trainer.py NUM_STEPS SECONDS_PER_STEP SAVE_EVERY [PATIENCE [STAYS]]`; the seconds may be the path of a file that
 contains them, and the last step waits until they are 0. While the file PATIENCE exists, processes wait for a silent
 peer. With STAYS, such as `8,20`, the first process of each replica trains up to step 8 and the second up to step 20,
-and a notice permits 5 steps more; there they stay, in contact with their peers. The chief saves the step in the
-checkpoint folder; all restore it. A process that loses a peer exits with 134, like the real trainer. The "weights"
+and the notice of a maintenance permits 5 steps more; there they stay, in contact with their peers. A preempted process
+trains no further: it could reach the step of the next fault, which then finds no process. The chief saves the step in
+the checkpoint folder; all restore it. A process that loses a peer exits with 134, like the real trainer. The "weights"
 are the sum of squares of all steps that were trained and kept.
 """
 
@@ -116,9 +117,10 @@ try:
             took = time.time() - begin
             figures = {"loss": 2 / (step + 1), "accuracy": step / num_steps, "images_per_second": 32 / max(took, 1e-3)}
             write("steps", first_step=step, last_step=step, num_steps=num_steps, seconds=took, **figures)
-        warned = metadata("maintenance-event") != "NONE" or metadata("preempted") == "TRUE"
+        is_in_maintenance = metadata("maintenance-event") != "NONE"
+        warned = is_in_maintenance or metadata("preempted") == "TRUE"
         if warned and not noticed:
-            noticed, last_step = True, last_step + 5
+            noticed, last_step = True, last_step + 5 * is_in_maintenance
             write("notice", message="the machine will be lost")
         if is_chief and not stays_here and (step % save_every == 0 or step == num_steps or warned):
             begin = time.time()

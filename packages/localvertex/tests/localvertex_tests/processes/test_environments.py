@@ -17,17 +17,17 @@ from localvertex.runner import engine
 from vertex_testing.runs import Compile, Execute, FindTask, ReadLog
 
 
-def make_wheel(folder: Path, version: str) -> str:
-    """Build a wheel `tinypkg` with one module and one program; needs no network."""
-    path = folder / f"tinypkg-{version}-py3-none-any.whl"
-    info = f"tinypkg-{version}.dist-info"
+def make_wheel(folder: Path, version: str, name: str = "tinypkg") -> str:
+    """Build a wheel with one module and one program; needs no network."""
+    path = folder / f"{name}-{version}-py3-none-any.whl"
+    info = f"{name}-{version}.dist-info"
     with zipfile.ZipFile(path, "w") as wheel:
-        wheel.writestr("tinypkg.py", f"VERSION = {version!r}\ndef main():\n    print('tiny', VERSION)\n")
-        wheel.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: tinypkg\nVersion: {version}\n")
+        wheel.writestr(f"{name}.py", f"VERSION = {version!r}\ndef main():\n    print('tiny', VERSION)\n")
+        wheel.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
         wheel.writestr(
             f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
         )
-        wheel.writestr(f"{info}/entry_points.txt", "[console_scripts]\ntiny-program = tinypkg:main\n")
+        wheel.writestr(f"{info}/entry_points.txt", f"[console_scripts]\ntiny-program = {name}:main\n")
         wheel.writestr(f"{info}/RECORD", "")
     return str(path)
 

@@ -1,4 +1,4 @@
-"""A few hours of schedules in a minute, with kills, full disks and damaged records."""
+"""Two hours of schedules in half a minute, with kills, full disks and damaged records."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from localvertex_tests.api.day.long_day import Day, Plan
 
 @pytest.mark.slow
 def test_no_run_of_a_day_is_lost_or_doubled(tmp_path: Path) -> None:
-    plan = Plan(minutes=0.6, hours=3, num_schedules=4, num_troubles=8, seed=13, work_dir=tmp_path / "runs")
+    plan = Plan(minutes=0.4, hours=2, num_schedules=4, num_troubles=6, seed=13, work_dir=tmp_path / "runs")
     with Day(plan) as day:
         day.live()
         found = day.end()

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from localvertex_tests.api.flows.transports.outcomes import FLOWS, outcomes
 
+pytestmark = [pytest.mark.slow, pytest.mark.soak]
 
-@pytest.mark.slow
-@pytest.mark.soak
+
 def test_flows_differ_between_transports_only_in_their_classes_of_errors(
     package: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
