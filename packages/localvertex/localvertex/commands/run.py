@@ -78,7 +78,7 @@ def find_configuration(options: argparse.Namespace) -> Configuration:
     """Read `--config`, or localvertex.toml of the current folder, and print that it is used."""
     found = configuration.find(options.config)
     if options.create_buckets:
-        found = replace(found, create_buckets=True)
+        found = replace(found, buckets={**found.buckets, "create": True})
     if found.file is not None:
         print(f"using {found.file}", flush=True)
     return found

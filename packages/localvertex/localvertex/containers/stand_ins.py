@@ -205,25 +205,25 @@ class StandIns:
 
     def __init__(self, configuration: Configuration | None = None) -> None:
         configuration = configuration or Configuration()
-        self._default = read(configuration.python) if configuration.python else OWN
+        default = configuration.packages.get("python")
+        self._default = read(Path(default)) if default else OWN
         self._images = {}
-        for image, each in configuration.images.items():
-            if each.path is not None and not each.path.is_dir():
-                raise UserError(f'[image."{image}"] path = {str(each.path)!r} is not a folder; name the source folder')
+        for image, table in configuration.image.items():
+            if "path" in table and not os.path.isdir(table["path"]):
+                raise UserError(f'[image."{image}"] path = {table["path"]!r} is not a folder; name the source folder')
             # As all paths of the file: what it names in its folder is that file.
             command = tuple(
                 str(configuration.folder / word) if "/" in word and (configuration.folder / word).is_file() else word
-                for word in each.command
+                for word in table.get("command", ())
             )
-            python = each.python
-            if python is None and command and is_python(command[0]) and os.path.isabs(command[0]):
-                python = Path(command[0])
+            runs_python = command and is_python(command[0]) and os.path.isabs(command[0])
+            python = table.get("python", command[0] if runs_python else None)
             self._images[image] = StandIn(
                 image=image,
-                path=each.path,
+                path=Path(table["path"]) if "path" in table else None,
                 command=command,
-                packages=each.packages,
-                python=read(python) if python else OWN,
+                packages=tuple(table.get("packages", ())),
+                python=read(Path(python)) if python else OWN,
             )
 
     def of(self, image: str, words: Iterable[str] = ()) -> StandIn:

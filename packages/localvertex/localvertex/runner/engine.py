@@ -206,7 +206,7 @@ def _address_refusals(
         values,
         buckets=buckets_of(options, earlier or {}),
         has_credentials=options.with_credentials,
-        creates_buckets=options.configuration.create_buckets,
+        creates_buckets=options.configuration.buckets.get("create", False),
     )
 
 

@@ -68,7 +68,7 @@ class PipelineRun:
             file.pipeline.reachable,
             private_dir,
             options.container_choice.stand_ins,
-            options.configuration.relaxed,
+            options.configuration.packages.get("relax", ()),
         )
         self._notes += filter(None, [pins.announcement(self._pins)])
         if given := given_outputs.given_paths(file.pipeline):
@@ -103,7 +103,7 @@ class PipelineRun:
         self._resume_times = [*self._earlier.get("resume_times", []), *([record.now()] if earlier else [])]
         secrets = self._credentials.secrets
         self._record = RunRecord(self._root, self.run_dir, fields=self._fields, secrets=secrets, finished=finished)
-        if options.configuration.create_buckets:
+        if options.configuration.buckets.get("create"):
             addresses.create_buckets(file.pipeline, inputs.parameters, self._buckets)
         if hold is not None:
             self._record.begin(self.run_dir)

@@ -147,7 +147,7 @@ def test_a_relaxed_pin_takes_the_next_newer_release_else_the_newest_older_one(wa
 @pytest.mark.slow
 @pytest.mark.usefixtures("index")
 def test_what_a_relaxed_pin_became_is_in_the_record_of_each_step(execute: Execute, task: FindTask) -> None:
-    configuration = Configuration(relaxed=frozenset({"tinypkg"}))
+    configuration = Configuration(packages={"relax": ["TinyPkg"]})
     record = execute(using("tinypkg==1.9.1"), configuration=configuration)
     assert task(record, "use")["outputs"]["parameters"]["Output"] == "2.0.0"
     replaced = {"wanted": "tinypkg==1.9.1", "used": "tinypkg==2.0.0"}
