@@ -74,7 +74,6 @@ class Service:
             processes=self._processes,
             credentials=self._credentials,
             choice=options.container_choice,
-            command_prefixes=options.command_prefixes,
             buckets=Buckets(root=self.custom_jobs.host.buckets),
         )
         return Deployments(machine, log)

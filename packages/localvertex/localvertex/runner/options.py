@@ -73,8 +73,7 @@ class Options:
         Raises:
             UserError: A folder or an interpreter of the configuration is not one.
         """
-        stand_ins = StandIns(self.configuration)
-        return Choice(self.containers, local_images=self.command_prefixes.keys(), stand_ins=stand_ins)
+        return Choice(self.containers, command_prefixes=self.command_prefixes, stand_ins=StandIns(self.configuration))
 
     def __post_init__(self) -> None:
         """Refuse values out of range."""

@@ -65,7 +65,6 @@ class PipelineRun:
         private_dir = self.work_dir / record.PRIVATE
         self._pins = pinned_versions.replacements(
             file.pipeline,
-            file.pipeline.reachable,
             private_dir,
             options.container_choice.stand_ins,
             options.configuration.packages.get("relax", ()),
@@ -128,7 +127,6 @@ class PipelineRun:
             fault_ledger=FaultLedger(options.faults),
             output_directory=job["pipeline_root"] if job["pipeline_root"] != str(self.work_dir) else "",
             buckets=self._buckets,
-            command_prefixes=options.command_prefixes,
             containers=options.container_choice,
             pins=self._pins,
             given_paths=given_paths(
@@ -155,7 +153,7 @@ class PipelineRun:
             RecordNotWritten: The disk is full, for example; the run was stopped and can be resumed.
         """
         pipeline = self._file.pipeline
-        if line := container_commands.announcement(pipeline, pipeline.reachable, self._context.containers):
+        if line := container_commands.announcement(pipeline, self._context.containers):
             self._context.warnings.add(line)
         for text in self._notes:
             self._context.warnings.add(text)

@@ -63,14 +63,7 @@ class JobHost:
         Raises:
             TaskFailed: The service would refuse it, or it cannot run here.
         """
-        job = read_job(
-            message,
-            region=region,
-            command_prefixes=self._options.command_prefixes,
-            warn=warn,
-            has_images=bool(self.choice.options.engine),
-            stand_ins=self.choice.stand_ins,
-        )
+        job = read_job(message, region=region, warn=warn, choice=self.choice)
         images.check(job, self.choice)
         # Refuses what leads out of a bucket.
         Buckets(root=self.buckets).to_local_paths(job.spec)
@@ -88,7 +81,6 @@ class JobHost:
                 processes=running.processes,
                 credentials=credentials,
                 choice=self.choice,
-                command_prefixes=self._options.command_prefixes,
                 buckets=Buckets(root=self.buckets),
             )
             with (self._options.server or Reach()).open_endpoint(machine, running.warn):

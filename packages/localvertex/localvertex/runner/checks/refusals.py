@@ -34,9 +34,9 @@ def refusals(pipeline: Pipeline, containers: Choice | None = None) -> list[str]:
         else:
             reasons += [Refusal(each, "step", component.executor) for each in _step_refusals(component, pipeline)]
     containers = containers or Choice()
-    reasons += container_commands.refusals(pipeline, pipeline.reachable, containers)
-    reasons += serving_containers.refusals(pipeline, pipeline.reachable, containers)
-    reasons += cloud_launchers.refusals(pipeline, pipeline.reachable)
+    reasons += container_commands.refusals(pipeline, containers)
+    reasons += serving_containers.refusals(pipeline, containers)
+    reasons += cloud_launchers.refusals(pipeline)
     return list(dict.fromkeys(reasons))
 
 
