@@ -12,6 +12,7 @@ from localvertex.errors import TaskFailed
 from localvertex.values import facts
 from localvertex_base.compiled.launchers import launcher_of
 from localvertex_base.lines import WriteLine
+from localvertex_base.nested import parts
 from localvertex_base.userinput.errors import UserError
 
 ROLES = ("chief", "worker", "ps", "evaluator")
@@ -151,7 +152,7 @@ class CustomJob:
                 process can receive a text of the message.
         """
         spec = message.get("job_spec", {})
-        if _has_null(spec):
+        if any("\0" in each for each in parts(spec, with_keys=True) if isinstance(each, str)):
             text = "a text of the job contains a NUL character, which no program can receive; remove it"
             raise TaskFailed(text, is_retryable=False)
         given = enumerate(spec.get("worker_pool_specs", []))
@@ -258,12 +259,3 @@ def _variables(number: int, env: Sequence[dict[str, Any]]) -> dict[str, str]:
         text = f"worker_pool_specs[{number}]: a variable in env is called {wrong[0][:100]!r}; a name contains no '='"
         raise TaskFailed(text, is_retryable=False)
     return {each["name"]: each.get("value", "") for each in env}
-
-
-def _has_null(value: Any) -> bool:
-    """Return whether a text in a message contains a NUL character."""
-    if isinstance(value, dict):
-        return any(_has_null(each) for each in (*value, *value.values()))
-    if isinstance(value, list):
-        return any(map(_has_null, value))
-    return isinstance(value, str) and "\0" in value

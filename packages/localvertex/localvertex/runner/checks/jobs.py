@@ -22,6 +22,7 @@ from localvertex.jobs.job import missing_command
 from localvertex.jobs.tuning.job import COUNTS, read_counts
 from localvertex.jobs.tuning.study import read_study
 from localvertex_base.compiled.spec import Pipeline
+from localvertex_base.nested import parts
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.parameters import restore_integers
 
@@ -91,7 +92,7 @@ def _is_known(pool: Any) -> bool:
 
 def _of_study(payload: Payload) -> Iterator[str]:
     job = {name: restore_integers(value) for name, value in without_empty(payload.job).items()}
-    if not _has_runtime_value(job.get(_STUDY)):
+    if not any(isinstance(each, RuntimeValue) for each in parts(job.get(_STUDY))):
         yield from _reason(payload, lambda: read_study(job.get(_STUDY, {})))
     if not any(isinstance(job.get(name), RuntimeValue) for name in COUNTS):
         yield from _reason(payload, lambda: read_counts(job))
@@ -104,14 +105,6 @@ def _reason(payload: Payload, read: Callable[[], object]) -> Iterator[str]:
     except UserError as error:
         path, separator, text = str(error).partition(": ")
         yield f"{_path(payload, path)}{separator}{text}"
-
-
-def _has_runtime_value(value: Any) -> bool:
-    if isinstance(value, dict):
-        return any(map(_has_runtime_value, value.values()))
-    if isinstance(value, list):
-        return any(map(_has_runtime_value, value))
-    return isinstance(value, RuntimeValue)
 
 
 def _path(payload: Payload, path: str) -> str:

@@ -12,6 +12,7 @@ from localvertex.values import arguments, conditions
 from localvertex.values.placeholders import unknown_placeholders
 from localvertex_base.compiled import platforms
 from localvertex_base.compiled.spec import Component, Container, Dag, Pipeline, TaskSpec
+from localvertex_base.nested import parts
 from localvertex_base.userinput.parameters import ParameterType
 from localvertex_base.userinput.spelling import quote
 
@@ -216,10 +217,5 @@ def _step_refusals(component: Component, pipeline: Pipeline) -> list[str]:
 
 def _placeholders_in(value: Any) -> list[str]:
     """Return the unknown placeholders in a value of any shape."""
-    if isinstance(value, str):
-        return unknown_placeholders(value)
-    if isinstance(value, list):
-        return [text for item in value for text in _placeholders_in(item)]
-    if isinstance(value, dict):
-        return [text for item in value.items() for each in item for text in _placeholders_in(each)]
-    return []
+    texts = [each for each in parts(value, with_keys=True) if isinstance(each, str)]
+    return [name for text in texts for name in unknown_placeholders(text)]
