@@ -113,7 +113,7 @@ def run_pipeline(_localvertex_folder: Path, request: pytest.FixtureRequest) -> C
         """
         __tracebackhide__ = True
         import localvertex
-        from localvertex.commands.testing.finished_run import check, finished_run
+        from localvertex.commands.testing.finished_run import finished_run
         from localvertex.jobs.faults.faults import parse
         from localvertex.show.terminal.lines import Lines
         from localvertex.values import configuration
@@ -135,8 +135,7 @@ def run_pipeline(_localvertex_folder: Path, request: pytest.FixtureRequest) -> C
         record = localvertex.run(path, parameters=parameters, artifacts=artifacts, options=how, display=Lines(print))
         if record["stopped_by_signal"]:
             signal.raise_signal(record["stopped_by_signal"])
-        check(record, expects_failure=expect_failure)
-        return finished_run(record)
+        return finished_run(record, expects_failure=expect_failure)
 
     return run
 
