@@ -5,7 +5,6 @@ services and agents, or with temporary files stay out: /home, /root, /run, /var,
 """
 
 import os
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable
@@ -17,6 +16,7 @@ from localvertex.containers import interpreter, variables
 from localvertex.containers.call import ContainerCommand, Prepared, inside
 from localvertex.containers.options import ContainerOptions
 from localvertex.processes import in_sandbox
+from localvertex.processes.answers import ask
 
 _LEFT_OUT = frozenset("boot dev home lost+found media mnt proc root run tmp var".split())
 """Top-level folders that stay empty; /dev and /proc are the sandbox's own."""
@@ -65,18 +65,7 @@ class Sandbox:
                 work_dir=folder,
             )
             prepared = self.prepared(call)
-            try:
-                done = subprocess.run(
-                    prepared.command,
-                    env=prepared.env,
-                    stdin=subprocess.DEVNULL,
-                    capture_output=True,
-                    text=True,
-                    errors="replace",
-                    timeout=_MAX_PROBE_SECONDS,
-                )
-            except (OSError, subprocess.SubprocessError) as error:
-                return str(error)
+            done = ask(prepared.command, env=prepared.env, seconds=_MAX_PROBE_SECONDS)
         lines = done.stderr.strip().splitlines()
         return "" if done.returncode == 0 else (lines[-1] if lines else f"exit code {done.returncode}")
 

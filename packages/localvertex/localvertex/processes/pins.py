@@ -7,12 +7,13 @@ check runs nothing of theirs.
 
 import re
 import shlex
-import subprocess
 import sys
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from importlib.metadata import distributions
 
 from localvertex.processes import interpreters
+from localvertex.processes.answers import ask
 from localvertex.processes.interpreters import OWN, Interpreter
 
 _PIN = re.compile(r"(?<![\w.=-])([A-Za-z0-9][\w.-]*)(?:\[[\w,.-]*\])?==([0-9][\w.!+]*)(?![\w.*])")
@@ -125,21 +126,11 @@ def _errors_of(script: str, python: Interpreter) -> str:
     """
     errors, target = "", ["--python-version", python.minor, "--only-binary", ":all:"] if python is not OWN else []
     for match in _CALL.finditer(script):
-        try:
+        with suppress(ValueError):
             # -P: nothing is imported from the current folder.
             words = [sys.executable, "-P", "-m", "pip", *shlex.split(match[1]), *_DRY, *target]
-            done = subprocess.run(
-                words,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=_MAX_SECONDS,
-                check=False,
-            )
-        except (OSError, ValueError, subprocess.SubprocessError):
-            continue
-        errors += done.stderr if done.returncode else ""
+            done = ask(words, seconds=_MAX_SECONDS)
+            errors += done.stderr if done.returncode else ""
     return errors
 
 

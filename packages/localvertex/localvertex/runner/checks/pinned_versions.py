@@ -26,7 +26,7 @@ def replacements(pipeline: Pipeline, private_dir: Path, stand_ins: StandIns, rel
     """
     known: dict[str, str] = {}
     reasons, seen = list[Refusal](), set[str]()
-    for container in sorted(pipeline.containers, key=lambda each: each.path):
+    for container in sorted(pipeline.containers, key=lambda each: each.path.removesuffix(".container")):
         if not isinstance(find_executor(container), PythonStepExecutor):
             continue
         stand_in = stand_ins.of(container.image, container.command)

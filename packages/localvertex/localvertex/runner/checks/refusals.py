@@ -49,16 +49,12 @@ def _label(reason: str) -> str:
 
 def _reference_refusals(pipeline: Pipeline) -> list[str]:
     """Refuse tasks that refer to no component, and components that contain themselves or too much."""
-    reasons: list[str] = []
-    graph: dict[str, list[str]] = {}
-    for component in pipeline.reachable:
-        tasks = component.dag.tasks.values() if component.dag else []
-        graph[component.name] = [task.component for task in tasks]
-        reasons += [
-            f"{task.path}: there is no component {quote(task.component, 120)}"
-            for task in tasks
-            if task.component not in pipeline.components
-        ]
+    reasons = [
+        f"{task.path}: there is no component {quote(task.component, 120)}"
+        for task in pipeline.tasks
+        if task.component not in pipeline.components
+    ]
+    graph = _uses(pipeline)
     if not _circle(graph):
         found = {component.name: component for component in pipeline.reachable}
         reasons += _size_refusals(found, list(TopologicalSorter(graph).static_order()))
@@ -70,15 +66,19 @@ def _reference_refusals(pipeline: Pipeline) -> list[str]:
 def circles(pipeline: Pipeline) -> list[str]:
     """Return the components that contain each other and the tasks that wait for each other, one line each."""
     reasons = []
-    graph: dict[str, list[str]] = {}
     for component in pipeline.reachable:
         tasks = component.dag.tasks if component.dag else {}
-        graph[component.name] = [task.component for task in tasks.values()]
         needs = {name: [each for each in task.dependencies if each in tasks] for name, task in tasks.items()}
         if circle := _circle(needs):
             reasons.append(f"{component.path}: tasks wait for each other: {circle}")
-    circle = _circle(graph)
+    circle = _circle(_uses(pipeline))
     return [*([f"components contain each other: {circle}"] if circle else []), *reasons]
+
+
+def _uses(pipeline: Pipeline) -> dict[str, list[str]]:
+    """Return the names of the components that each component contains."""
+    every = {each.name: each.dag.tasks.values() if each.dag else () for each in pipeline.reachable}
+    return {name: [task.component for task in tasks] for name, tasks in every.items()}
 
 
 def _circle(graph: Mapping[str, list[str]]) -> str:

@@ -13,6 +13,7 @@ from kfp import dsl
 from localvertex_tests.processes.test_environments import make_wheel
 
 import localvertex
+from localvertex.containers.stand_ins import StandIns
 from localvertex.processes import interpreters, pins
 from localvertex.runner.checks.pinned_versions import replacements
 from localvertex.runner.engine import open_file
@@ -108,7 +109,7 @@ def test_what_is_installed_here_and_what_has_no_pin_cost_nothing(
 
     for package in (f"kfp=={kfp.__version__}", "tinypkg", "tinypkg>=1.2", "tinypkg==1.*"):
         pipeline = open_file(compiled(using(package))).pipeline
-        assert replacements(pipeline, pipeline.reachable, work_dir) == {}
+        assert replacements(pipeline, work_dir, StandIns(), ()) == {}
     assert calls == []
 
 
@@ -117,7 +118,7 @@ def test_without_a_connection_the_run_decides(
 ) -> None:
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     pipeline = open_file(compiled(using("tinypkg==1.2.4"))).pipeline
-    assert replacements(pipeline, pipeline.reachable, work_dir) == {}
+    assert replacements(pipeline, work_dir, StandIns(), ()) == {}
     assert len(calls) == 1
 
 
