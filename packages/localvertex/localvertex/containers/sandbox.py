@@ -114,7 +114,12 @@ class Sandbox:
         home, temporary = call.temporary / "home", call.temporary / "tmp"
         for each in (home, temporary):
             each.mkdir(exist_ok=True)
-        hidden = [each for each in {*_hidden(), os.path.realpath(call.work_dir)} if _is_shown_by_root(each)]
+        # A folder inside an empty folder is hidden already.
+        hidden = [
+            each
+            for each in {*_hidden(), os.path.realpath(call.work_dir)}
+            if each != os.sep and each.split(os.sep)[1] not in _LEFT_OUT and os.path.isdir(each)
+        ]
         words = [word for each in sorted(hidden) for word in ("--tmpfs", each)]
         words += [word for target in _TEMPORARY for word in ("--bind", str(temporary), target)]
         if (users_home := os.path.realpath(Path.home())) != os.sep:
@@ -137,11 +142,6 @@ def is_of_system(path: str | Path) -> bool:
 def _hidden() -> list[str]:
     """Return the folders that must be empty although their top-level folder is mounted."""
     return sorted({os.path.realpath(each) for each in (Path.home(), tempfile.gettempdir(), "/home", *_TEMPORARY)})
-
-
-def _is_shown_by_root(path: str) -> bool:
-    """Return whether a folder must be hidden; one inside an empty folder already is."""
-    return path != os.sep and path.split(os.sep)[1] not in _LEFT_OUT and os.path.isdir(path)
 
 
 def _binds(option: str, paths: Iterable[Path]) -> list[str]:
