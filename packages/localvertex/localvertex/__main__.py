@@ -8,6 +8,7 @@ if __name__ == "__main__" and not sys.flags.safe_path:
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 from localvertex.errors import RecordNotWritten
 from localvertex.values import facts
@@ -37,6 +38,12 @@ exit codes: 0 success, 1 the run failed, 2 invalid input,
 130 stopped by Ctrl-C, 143 stopped by SIGTERM
 """
 
+_MORE_ON_INIT = """
+Nothing of the repository is imported or run, and no file is overwritten.
+
+exit codes: 0 both files were written, 1 a file exists and was not changed, or
+there are no pipelines, 2 invalid input"""
+
 _CONTAINERS = "container commands (docs/containers.md)"
 _FAULTS = "fault injection in custom jobs (docs/faults.md)"
 """Headings that `run` and `serve` share."""
@@ -59,7 +66,7 @@ def _parser() -> cli.Parser:
         "clean": "remove finished runs; keep models, checkpoints, caches and all files in use",
     }
     for name, text in about.items():
-        command = commands.add_parser(name, help=text, description=_as_sentence(text))
+        command = _added(commands, name, text)
         _add_work_dir(command)
         if name in ("show", "logs"):
             command.add_argument("run", metavar="RUN", help="run id, a unique prefix of it, or 'latest'")
@@ -67,35 +74,28 @@ def _parser() -> cli.Parser:
             command.add_argument("task", metavar="STEP", nargs="?", help="step name or path, or a unique part of it")
             command.add_argument("--follow", "-f", action="store_true", help="also print new lines until the run ends")
         if name == "clean":
-            _add_clean(command)
+            command.add_argument("runs", metavar="RUN", nargs="*", help="runs to remove (default: all finished runs)")
+            command.add_argument(
+                "--dry-run", action="store_true", help="print what would be removed, and remove nothing"
+            )
+            command.add_argument("--yes", "-y", action="store_true", help="remove without asking")
     return top
-
-
-def _add_clean(clean: argparse.ArgumentParser) -> None:
-    """Add the options of `clean`."""
-    clean.add_argument("runs", metavar="RUN", nargs="*", help="runs to remove (default: all finished runs)")
-    clean.add_argument("--dry-run", action="store_true", help="print what would be removed, and remove nothing")
-    clean.add_argument("--yes", "-y", action="store_true", help="remove without asking")
 
 
 def _add_init(commands: "argparse._SubParsersAction[cli.Parser]") -> None:
     """Add the command `init`."""
-    text = (
-        "list the pipelines of a repository, and write a configuration and a first test (docs/your-own-repository.md)"
-    )
-    more = """
-Nothing of the repository is imported or run, and no file is overwritten.
-
-exit codes: 0 both files were written, 1 a file exists and was not changed, or
-there are no pipelines, 2 invalid input"""
-    init = commands.add_parser("init", help=text, description=f"{_as_sentence(text)}{more}")
+    text = "list the pipelines of a repository, and write a configuration and a first test"
+    init = _added(commands, "init", f"{text} (docs/your-own-repository.md)", _MORE_ON_INIT)
     init.add_argument("folder", metavar="FOLDER", type=cli.folder, nargs="?", default=Path(), help="the repository (.)")
 
 
 def _add_probe(commands: "argparse._SubParsersAction[cli.Parser]") -> None:
     """Add the command `probe`."""
-    text = "record what Vertex AI does and compare it, without starting anything there (docs/fidelity.md)"
-    probe = commands.add_parser("probe", help=text, description=_as_sentence(text))
+    probe = _added(
+        commands,
+        "probe",
+        "record what Vertex AI does and compare it, without starting anything there (docs/fidelity.md)",
+    )
     probe.set_defaults(file="the probe", resume=None)
     actions = probe.add_subparsers(dest="action", required=True, metavar="ACTION")
     for name, about, output in (
@@ -104,7 +104,7 @@ def _add_probe(commands: "argparse._SubParsersAction[cli.Parser]") -> None:
         ("collect", "show the record that was downloaded from Vertex AI, and write it with --yes", "THEIRS.json"),
         ("diff", "show each fact here, on Vertex AI and in the documentation; exit code 1 if one differs", ""),
     ):
-        action = actions.add_parser(name, help=about, description=_as_sentence(about))
+        action = _added(actions, name, about)
         if name in ("collect", "diff"):
             action.add_argument("record", metavar="RECORD", type=Path, help="the record as JSON")
         if output:
@@ -117,8 +117,7 @@ def _add_probe(commands: "argparse._SubParsersAction[cli.Parser]") -> None:
 
 def _add_run(commands: "argparse._SubParsersAction[cli.Parser]") -> None:
     """Add the command `run`."""
-    text = "run a compiled pipeline"
-    run = commands.add_parser("run", help=text, description=_as_sentence(text))
+    run = _added(commands, "run", "run a compiled pipeline")
     run.add_argument("file", metavar="FILE", type=Path, nargs="?", help="compiled pipeline, .json or .yaml")
     run.add_argument(
         "--resume", metavar="RUN", help="resume an earlier run instead of running FILE; finished steps are not repeated"
@@ -158,8 +157,9 @@ def _add_run(commands: "argparse._SubParsersAction[cli.Parser]") -> None:
 
 def _add_prove(commands: "argparse._SubParsersAction[cli.Parser]") -> None:
     """Add the command `prove`."""
-    text = "prove that a training which is killed resumes as if it had not been (docs/prove.md)"
-    prove = commands.add_parser("prove", help=text, description=_as_sentence(text))
+    prove = _added(
+        commands, "prove", "prove that a training which is killed resumes as if it had not been (docs/prove.md)"
+    )
     prove.add_argument(
         "words",
         metavar="FILE | -- COMMAND",
@@ -281,8 +281,7 @@ def _add_custom_jobs(jobs: "argparse._ArgumentGroup") -> None:
 
 def _add_serve(commands: "argparse._SubParsersAction[cli.Parser]") -> None:
     """Add the command `serve`."""
-    text = "serve the Vertex AI API on 127.0.0.1 and run submitted jobs (docs/serve.md)"
-    serve = commands.add_parser("serve", help=text, description=_as_sentence(text))
+    serve = _added(commands, "serve", "serve the Vertex AI API on 127.0.0.1 and run submitted jobs (docs/serve.md)")
     serve.add_argument(
         "--port", metavar="P", type=int, default=8700, help="port to listen on, 0 for any free port (%(default)s)"
     )
@@ -291,8 +290,11 @@ def _add_serve(commands: "argparse._SubParsersAction[cli.Parser]") -> None:
 
 def _add_console(commands: "argparse._SubParsersAction[cli.Parser]") -> None:
     """Add the command `console`."""
-    text = "serve and open the console in the browser; uses a server that already runs (docs/console.md)"
-    console = commands.add_parser("console", help=text, description=_as_sentence(text))
+    console = _added(
+        commands,
+        "console",
+        "serve and open the console in the browser; uses a server that already runs (docs/console.md)",
+    )
     console.add_argument(
         "--no-browser", dest="browser", action="store_false", help="print the address, and open no browser"
     )
@@ -316,9 +318,10 @@ def _add_server(serve: argparse.ArgumentParser) -> None:
     _add_custom_jobs(serve.add_argument_group(_FAULTS))
 
 
-def _as_sentence(text: str) -> str:
-    """Return a help text with a capital letter and a full stop."""
-    return f"{text[0].upper()}{text[1:]}."
+def _added(commands: "argparse._SubParsersAction[Any]", name: str, text: str, more: str = "") -> cli.Parser:
+    """Add a command; its description is the help text as a sentence, and what else there is to say."""
+    command: cli.Parser = commands.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.{more}")
+    return command
 
 
 def _add_work_dir(command: "argparse.ArgumentParser | argparse._ArgumentGroup") -> None:

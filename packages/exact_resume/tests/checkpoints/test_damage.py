@@ -5,8 +5,9 @@ import errno
 import json
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,11 +17,25 @@ from exact_resume.checkpoints.checkpoints import Best, Checkpoint
 from exact_resume.checkpoints.lease import LEASE_FILE, Lease, identity_of_holder
 from exact_resume.errors import InputError
 from exact_resume.files import storage
-from vertex_testing.damage import flipped, readable
 
 ALWAYS_EIO = Path("/proc/self/mem")
 """Reading from its beginning is an input/output error."""
 IDENTITY = {"seed": 0, "learning_rate": 0.1}
+
+
+def flipped(data: bytes) -> Iterator[bytes]:
+    """Yield the data with each of its bits flipped."""
+    for number in range(8 * len(data)):
+        damaged = bytearray(data)
+        damaged[number // 8] ^= 1 << number % 8
+        yield bytes(damaged)
+
+
+def readable(texts: Iterator[bytes]) -> Iterator[Any]:
+    """Yield the values of those that are still JSON."""
+    for text in texts:
+        with contextlib.suppress(ValueError):
+            yield json.loads(text)
 
 
 def checkpoint(step: int, best: Best | None = None) -> Checkpoint:

@@ -99,7 +99,10 @@ def _machine_distance(catalogue: Catalogue, one: str, other: str) -> float:
     """Return how different two machine types are: 0 if equal, about 1 at twice the size, more across series."""
     if one == other:
         return 0.0
-    sizes = [(_vcpus(catalogue, name), _memory(catalogue, name)) for name in (one, other)]
+    sizes = [
+        (_vcpus(catalogue, name), getattr(catalogue.machines.get(name), "memory_gb", None) or 0.0)
+        for name in (one, other)
+    ]
     gap = 0.25
     if all(vcpus for vcpus, _ in sizes):
         gap += abs(log2(sizes[0][0] / sizes[1][0]))
@@ -115,11 +118,6 @@ def _vcpus(catalogue: Catalogue, name: str) -> float:
         return machine.vcpus
     size = _SIZE.search(name)
     return float(size[1]) if size and len(size[1]) < 5 else 0.0
-
-
-def _memory(catalogue: Catalogue, name: str) -> float:
-    machine = catalogue.machines.get(name)
-    return machine.memory_gb or 0.0 if machine else 0.0
 
 
 def machines(catalogue: Catalogue, name: str) -> tuple[str, ...]:

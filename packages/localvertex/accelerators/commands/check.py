@@ -50,7 +50,10 @@ def run(arguments: list[str]) -> int:
     else:
         for path, result in results:
             _print(path, result)
-    return max(_code(result, strict=options.strict) for _, result in results)
+    if any(isinstance(result, UserError) for _, result in results):
+        return cli.WRONG_INPUT
+    found = [finding for _, result in results if isinstance(result, Examination) for finding in result.findings]
+    return int(any(options.strict or finding.severity == "error" for finding in found))
 
 
 def _parser() -> cli.Parser:
@@ -78,12 +81,6 @@ def _examine(path: str, region: str | None, ignored: set[str]) -> Examination | 
         return error
     seen.findings = [finding for finding in seen.findings if finding.rule not in ignored]
     return seen
-
-
-def _code(result: Examination | UserError, *, strict: bool) -> int:
-    if isinstance(result, UserError):
-        return cli.WRONG_INPUT
-    return int(any(strict or finding.severity == "error" for finding in result.findings))
 
 
 def _as_json(path: str, result: Examination | UserError) -> dict[str, object]:

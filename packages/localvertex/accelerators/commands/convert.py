@@ -8,6 +8,7 @@ from typing import Any
 from accelerators.legacy.command_line import Command, read_command
 from accelerators.legacy.convert import Conversion, convert
 from accelerators.legacy.report import LegacyInputError, Report
+from localvertex_base.nested import changed
 from localvertex_base.userinput import cli
 from localvertex_base.userinput.reading import display, parse_all, read_bytes
 from localvertex_base.userinput.spelling import camel
@@ -55,7 +56,7 @@ def run(arguments: list[str]) -> int:
         for problem in error.problems:
             print(f"error: {problem}", file=sys.stderr)
         return cli.WRONG_INPUT
-    print(_as_yaml(_camel(conversion.job["job_spec"]) if options.gcloud else conversion.job), end="")
+    print(_as_yaml(changed(conversion.job["job_spec"], change_key=camel) if options.gcloud else conversion.job), end="")
     sys.stdout.flush()
     if options.gcloud and {} in conversion.job["job_spec"]["worker_pool_specs"]:
         report.add("decide", "worker pools", "gcloud refuses an unused pool {}; submit the job without --gcloud")
@@ -95,12 +96,6 @@ def _command(conversion: Conversion) -> str:
     if "encryption_spec" in job:
         flags.append(f"--kms-key={job['encryption_spec']['kms_key_name']}")
     return shlex.join(["gcloud", "ai", "custom-jobs", "create", *flags])
-
-
-def _camel(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {camel(key): _camel(inner) for key, inner in value.items()}
-    return [_camel(item) for item in value] if isinstance(value, list) else value
 
 
 def _as_yaml(value: dict[str, Any]) -> str:

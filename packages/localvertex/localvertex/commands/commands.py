@@ -4,6 +4,7 @@ import argparse
 import sys
 from collections.abc import Callable
 from functools import partial
+from importlib import import_module
 
 from localvertex.show import follow
 from localvertex.show.terminal import resume_command, run_list, summary
@@ -18,26 +19,9 @@ _MAX_TIME_FACTOR = 100_000.0
 """Beyond this factor, a minute is shorter than one check of the clock."""
 
 
-def _run_command(options: argparse.Namespace) -> int:
-    """Run `run`."""
-    # No other command needs the engine but `serve`.
-    from localvertex.commands import run
-
-    return run.execute(options)
-
-
-def _init_command(options: argparse.Namespace) -> int:
-    """Run `init`."""
-    from localvertex.commands.init.init import init
-
-    return init(options.folder)
-
-
-def _probe_command(options: argparse.Namespace) -> int:
-    """Run `probe`."""
-    from localvertex.commands.probe import command
-
-    return command.execute(options)
+def _imported(module: str) -> Callable[[argparse.Namespace], int]:
+    """Return a command whose module is imported only for it; few commands need the engine."""
+    return lambda options: int(import_module(f"localvertex.commands.{module}").execute(options))
 
 
 def _list_command(options: argparse.Namespace) -> int:
@@ -158,8 +142,7 @@ def _serve(options: argparse.Namespace, when_started: Callable[[str], object]) -
     from localvertex.commands import run
     from localvertex.commands.server import serve
     from localvertex.jobs.faults import faults
-    from localvertex.runner.checks import container_images
-    from localvertex.runner.engine import Options
+    from localvertex.runner.options import Options
 
     if not 0 < options.time_factor <= _MAX_TIME_FACTOR:
         raise UserError(f"--time-factor {options.time_factor}: expected more than 0 and at most {_MAX_TIME_FACTOR:g}")
@@ -168,13 +151,7 @@ def _serve(options: argparse.Namespace, when_started: Callable[[str], object]) -
         time_factor=options.time_factor,
         when_started=when_started,
         options=Options(
-            work_dir=options.work_dir,
-            gcs_root=options.gcs_root,
-            command_prefixes=container_images.from_options(options.image),
-            has_other_images=True,
-            configuration=run.find_configuration(options),
-            containers=run.container_options(options),
-            faults=tuple(map(faults.parse, options.fault)),
+            **run.shared_options(options), has_other_images=True, faults=tuple(map(faults.parse, options.fault))
         ),
     )
     return 0
@@ -183,27 +160,19 @@ def _serve(options: argparse.Namespace, when_started: Callable[[str], object]) -
 def _prove_command(options: argparse.Namespace) -> int:
     """Run `prove`."""
     from localvertex.commands import run
-    from localvertex.runner.checks import container_images
     from localvertex.runner.options import Options
 
     try:
         from localvertex.commands.prove import command
     except ImportError as error:
         raise UserError(f"prove needs {error.name}; {extras.install('prove')}") from None
-    run_options = Options(
-        work_dir=options.work_dir,
-        gcs_root=options.gcs_root,
-        command_prefixes=container_images.from_options(options.image),
-        configuration=run.find_configuration(options),
-        containers=run.container_options(options),
-    )
-    return command.execute(options, run_options)
+    return command.execute(options, Options(**run.shared_options(options)))
 
 
 COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
-    "init": _init_command,
-    "run": _run_command,
-    "probe": _probe_command,
+    "init": _imported("init.init"),
+    "run": _imported("run"),
+    "probe": _imported("probe.command"),
     "prove": _prove_command,
     "list": _list_command,
     "show": _show_command,

@@ -53,20 +53,15 @@ def _stand_ins(content: dict[str, Any]) -> str:
 
 def run_options(options: argparse.Namespace) -> Options:
     """Read the options of a run."""
-    values = {
-        "work_dir": options.work_dir,
+    values = shared_options(options) | {
         "run_id": options.run_id,
         "project": options.project,
         "region": options.region,
         "use_cache": not options.no_cache,
         "max_backoff_seconds": options.max_backoff,
         "grace_seconds": options.grace,
-        "command_prefixes": container_images.from_options(options.image),
         "fail_fast": options.fail_fast,
-        "gcs_root": options.gcs_root,
-        "configuration": Configuration() if options.resume else find_configuration(options),
         "with_credentials": options.with_credentials,
-        "containers": container_options(options),
         "faults": tuple(map(faults.parse, options.fault)),
     }
     if options.max_parallel is not None:
@@ -74,21 +69,24 @@ def run_options(options: argparse.Namespace) -> Options:
     return Options(**values)
 
 
-def find_configuration(options: argparse.Namespace) -> Configuration:
-    """Read `--config`, or localvertex.toml of the current folder, and print that it is used."""
-    found = configuration.find(options.config)
-    if options.create_buckets:
-        found = replace(found, create_buckets=True)
+def shared_options(options: argparse.Namespace) -> dict[str, Any]:
+    """Read the options that all commands have which run something; print which localvertex.toml is used."""
+    # A resumed run has the configuration that it was started with; `serve` has no such option.
+    is_new = not vars(options).get("resume")
+    found = configuration.find(options.config) if is_new else Configuration()
+    if is_new and options.create_buckets:
+        found = replace(found, buckets={**found.buckets, "create": True})
     if found.file is not None:
         print(f"using {found.file}", flush=True)
-    return found
-
-
-def container_options(options: argparse.Namespace) -> ContainerOptions:
-    """Read how container commands run."""
-    return ContainerOptions(
-        engine=options.engine, allow_network=options.allow_network, allow_host_commands=options.allow_host_commands
-    )
+    return {
+        "work_dir": options.work_dir,
+        "gcs_root": options.gcs_root,
+        "command_prefixes": container_images.from_options(options.image),
+        "configuration": found,
+        "containers": ContainerOptions(
+            engine=options.engine, allow_network=options.allow_network, allow_host_commands=options.allow_host_commands
+        ),
+    }
 
 
 def _start_run(options: argparse.Namespace, run_options: Options) -> dict[str, Any]:

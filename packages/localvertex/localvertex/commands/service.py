@@ -74,7 +74,6 @@ class Service:
             processes=self._processes,
             credentials=self._credentials,
             choice=options.container_choice,
-            command_prefixes=options.command_prefixes,
             buckets=Buckets(root=self.custom_jobs.host.buckets),
         )
         return Deployments(machine, log)
@@ -103,7 +102,7 @@ class Service:
         self.pipeline_jobs.close()
         # The training pipelines learn from their custom jobs how these end.
         for each in self._jobs:
-            each.threads.close()
+            each.close()
         self.stop_deployments()
         self.step_api.close()
         self._credentials.close()
@@ -120,7 +119,7 @@ class Service:
         """For each collection its methods: HTTP method, path after the collection's, implementation."""
         return {
             "pipelineJobs": _jobs(self.pipeline_jobs),
-            **{each.kind.collection: _jobs(each) for each in self._jobs},
+            **{each.collection: _jobs(each) for each in self._jobs},
             **self.metadata.collections,
             "schedules": _standard(self.schedules)
             | {

@@ -1,7 +1,6 @@
 """How a run executes container commands: decided once, when the first one is found."""
 
 import os
-from collections.abc import Collection
 from functools import cache, cached_property
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from localvertex.containers.engine import Engine
 from localvertex.containers.options import ContainerOptions
 from localvertex.containers.sandbox import Sandbox
 from localvertex.containers.stand_ins import StandIns
+from localvertex.values.arguments import CommandPrefixes
 from localvertex_base import linux
 
 _ADVICE = "add --engine docker, --engine podman or --allow-host-commands"
@@ -22,12 +22,12 @@ class Choice:
         self,
         options: ContainerOptions | None = None,
         *,
-        local_images: Collection[str] = (),
+        command_prefixes: CommandPrefixes | None = None,
         stand_ins: StandIns | None = None,
     ) -> None:
         self.options = options or ContainerOptions()
-        self.local_images = local_images
-        """Images for which the user has given local commands."""
+        self.command_prefixes = command_prefixes or {}
+        """Local commands in place of container images, by image."""
         self.stand_ins = stand_ins or StandIns()
 
     @cached_property

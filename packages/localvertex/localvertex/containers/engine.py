@@ -8,7 +8,6 @@ import io
 import json
 import os
 import shutil
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from uuid import uuid4
@@ -17,6 +16,7 @@ from localvertex.containers import variables
 from localvertex.containers.call import ContainerCommand, Prepared
 from localvertex.containers.options import ContainerOptions
 from localvertex.credentials.secrets import is_masked
+from localvertex.processes.answers import ask
 from localvertex_base.userinput.errors import UserError
 
 _MAX_ANSWER_SECONDS = 30
@@ -104,23 +104,12 @@ class Engine:
 
     def _check(self) -> None:
         """Refuse an engine that does not answer."""
-        try:
-            done = subprocess.run(
-                [str(self._program), "version"],
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=_MAX_ANSWER_SECONDS,
-            )
-            reason = done.stderr.strip().splitlines()[-1:] if done.returncode else []
-            code = done.returncode
-        except (OSError, subprocess.SubprocessError) as error:
-            reason, code = [str(error)], 1
-        if code:
+        done = ask([str(self._program), "version"], seconds=_MAX_ANSWER_SECONDS)
+        if done.returncode:
+            reason = " ".join(done.stderr.strip().splitlines()[-1:]) or f"exit code {done.returncode}"
             raise UserError(
-                f"--engine {self._name} cannot run containers: {' '.join(reason) or f'exit code {code}'}; start it, "
-                "or leave the option out to use a sandbox"
+                f"--engine {self._name} cannot run containers: {reason}; start it, or leave the option out to use a "
+                "sandbox"
             )
 
 

@@ -1,8 +1,8 @@
 """The GPUs of this machine that the user's environment shows."""
 
 import os
-import shutil
-import subprocess
+
+from localvertex.processes.answers import ask
 
 VARIABLE = "CUDA_VISIBLE_DEVICES"
 NONE = "-1"
@@ -16,11 +16,6 @@ def visible_gpus() -> list[str]:
     """List this machine's GPUs by the driver's indices, limited to those that the user's environment shows."""
     if VARIABLE in os.environ:
         return [name for name in os.environ[VARIABLE].split(",") if name.strip() not in ("", NONE)]
-    if shutil.which(_QUERY[0]) is None:
-        return []
-    try:
-        found = subprocess.run(_QUERY, capture_output=True, text=True, timeout=_MAX_QUERY_SECONDS, check=True)
-    except (OSError, subprocess.SubprocessError):
-        # GPUs are unusable when their driver does not answer.
-        return []
-    return found.stdout.split()
+    found = ask(_QUERY, seconds=_MAX_QUERY_SECONDS)
+    # GPUs are unusable when their driver does not answer.
+    return [] if found.returncode else found.stdout.split()

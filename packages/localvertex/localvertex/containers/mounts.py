@@ -40,13 +40,14 @@ def given_paths(
     texts = [text for name, value in values.items() if value != known.get(name) for text in texts_in(value)]
     texts += [text for value in artifacts.values() for text in texts_in(value)]
     found = dict.fromkeys(Path(each) for each in texts if os.path.isabs(each) and exists(each))
-    return tuple(each for each in found if not (_is_of_sandbox(each) or contains_private(each, work_dir)))
-
-
-def _is_of_sandbox(path: Path) -> bool:
-    # Its own name counts, too: /dev/stdout is a link to whatever the standard output of this process is.
-    named = Path(os.path.normpath(path))
-    return inside(path, _OF_THE_SANDBOX) or any(named.is_relative_to(each) for each in _OF_THE_SANDBOX)
+    # The own name of a path counts, too: /dev/stdout is a link to whatever the standard output of this process is.
+    return tuple(
+        each
+        for each in found
+        if not inside(each, _OF_THE_SANDBOX)
+        and not any(Path(os.path.normpath(each)).is_relative_to(folder) for folder in _OF_THE_SANDBOX)
+        and not contains_private(each, work_dir)
+    )
 
 
 def contains_private(folder: Path, work_dir: Path) -> str:

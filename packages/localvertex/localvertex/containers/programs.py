@@ -144,14 +144,9 @@ def _missing_of_python(words: list[str], shows: Shows, env: Mapping[str, str]) -
     """Return which module or file a Python command lacks."""
     kind, _, name = python_target(words)
     if kind == "module":
-        return _missing_module(name, env)
+        is_found = PLACEHOLDER.search(name) or "PYTHONPATH" in env or name == "pip" or _has_module(name)
+        return "" if is_found else f"the Python module {name!r} is not installed locally"
     return _missing_file(name, shows) if kind else ""
-
-
-def _missing_module(name: str, env: Mapping[str, str]) -> str:
-    if PLACEHOLDER.search(name) or "PYTHONPATH" in env or name == "pip" or _has_module(name):
-        return ""
-    return f"the Python module {name!r} is not installed locally"
 
 
 def _has_module(name: str) -> bool:
@@ -170,15 +165,8 @@ def _find_spec(name: str, path: list[str] | None) -> ModuleSpec | None:
     """Return the spec of a module, searched in these folders or on Python's own path."""
     if path is not None:
         return PathFinder.find_spec(name, path)
-    for finder in sys.meta_path:
-        found = (
-            PathFinder.find_spec(name, interpreter.search_path())
-            if finder is PathFinder
-            else finder.find_spec(name, None)
-        )
-        if found is not None:
-            return found
-    return None
+    every = (each.find_spec(name, interpreter.search_path() if each is PathFinder else None) for each in sys.meta_path)
+    return next(filter(None, every), None)
 
 
 def _missing_file(name: str, shows: Shows) -> str:

@@ -5,7 +5,6 @@ services and agents, or with temporary files stay out: /home, /root, /run, /var,
 """
 
 import os
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable
@@ -17,6 +16,7 @@ from localvertex.containers import interpreter, variables
 from localvertex.containers.call import ContainerCommand, Prepared, inside
 from localvertex.containers.options import ContainerOptions
 from localvertex.processes import in_sandbox
+from localvertex.processes.answers import ask
 
 _LEFT_OUT = frozenset("boot dev home lost+found media mnt proc root run tmp var".split())
 """Top-level folders that stay empty; /dev and /proc are the sandbox's own."""
@@ -65,18 +65,7 @@ class Sandbox:
                 work_dir=folder,
             )
             prepared = self.prepared(call)
-            try:
-                done = subprocess.run(
-                    prepared.command,
-                    env=prepared.env,
-                    stdin=subprocess.DEVNULL,
-                    capture_output=True,
-                    text=True,
-                    errors="replace",
-                    timeout=_MAX_PROBE_SECONDS,
-                )
-            except (OSError, subprocess.SubprocessError) as error:
-                return str(error)
+            done = ask(prepared.command, env=prepared.env, seconds=_MAX_PROBE_SECONDS)
         lines = done.stderr.strip().splitlines()
         return "" if done.returncode == 0 else (lines[-1] if lines else f"exit code {done.returncode}")
 
@@ -125,7 +114,12 @@ class Sandbox:
         home, temporary = call.temporary / "home", call.temporary / "tmp"
         for each in (home, temporary):
             each.mkdir(exist_ok=True)
-        hidden = [each for each in {*_hidden(), os.path.realpath(call.work_dir)} if _is_shown_by_root(each)]
+        # A folder inside an empty folder is hidden already.
+        hidden = [
+            each
+            for each in {*_hidden(), os.path.realpath(call.work_dir)}
+            if each != os.sep and each.split(os.sep)[1] not in _LEFT_OUT and os.path.isdir(each)
+        ]
         words = [word for each in sorted(hidden) for word in ("--tmpfs", each)]
         words += [word for target in _TEMPORARY for word in ("--bind", str(temporary), target)]
         if (users_home := os.path.realpath(Path.home())) != os.sep:
@@ -148,11 +142,6 @@ def is_of_system(path: str | Path) -> bool:
 def _hidden() -> list[str]:
     """Return the folders that must be empty although their top-level folder is mounted."""
     return sorted({os.path.realpath(each) for each in (Path.home(), tempfile.gettempdir(), "/home", *_TEMPORARY)})
-
-
-def _is_shown_by_root(path: str) -> bool:
-    """Return whether a folder must be hidden; one inside an empty folder already is."""
-    return path != os.sep and path.split(os.sep)[1] not in _LEFT_OUT and os.path.isdir(path)
 
 
 def _binds(option: str, paths: Iterable[Path]) -> list[str]:

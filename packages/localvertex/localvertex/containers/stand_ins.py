@@ -13,6 +13,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from itertools import takewhile
 from pathlib import Path
 
 from localvertex.containers.programs import is_python, python_target
@@ -61,15 +62,14 @@ class StandIn:
     @property
     def install_script(self) -> str:
         """Return the shell line that installs its packages; empty without any."""
-        words = ["python3", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *self.packages]
-        return shlex.join(words) if self.packages else ""
+        words = "python3 -m pip install --quiet --disable-pip-version-check"
+        return f"{words} {shlex.join(self.packages)}" if self.packages else ""
 
     @property
     def readable(self) -> tuple[Path, ...]:
         """Return the folders that a command in the sandbox needs."""
-        is_own = self.python is OWN
-        folders = [] if is_own else [Path(self.python.prefix), self.python.path.resolve().parents[1]]
-        return (*([self.path] if self.path else []), *folders)
+        folders = () if self.python is OWN else (Path(self.python.prefix), self.python.path.resolve().parents[1])
+        return (*filter(None, [self.path]), *folders)
 
     def add_path(self, env: dict[str, str]) -> dict[str, str]:
         """Return variables with the source folder first among those in which Python finds modules.
@@ -130,21 +130,18 @@ class StandIn:
 
     def finds(self, module: str) -> bool:
         """Return whether Python finds a module in the source folder or the interpreter, without importing anything."""
-        file = self.path.joinpath(*module.split(".")) if self.path else None
-        is_source = file is not None and (file.is_dir() or file.with_name(f"{file.name}.py").is_file())
-        return is_source or self.python.has(module.partition(".")[0])
+        file = os.path.join(self.path or "", *module.split("."))
+        is_source = self.path and (os.path.isdir(file) or os.path.isfile(f"{file}.py"))
+        return bool(is_source) or self.python.has(module.partition(".")[0])
 
     def _script(self, name: str) -> str:
         """Return the file of this machine for a script of the image: of several with its name, the one most like it."""
         if PLACEHOLDER.search(name) or (os.path.isabs(name) and os.path.isfile(name)):
             return name
-        found: dict[int, list[Path]] = {}
-        for file in self._sources():
-            if file.name == os.path.basename(name):
-                equal = zip(file.parts[::-1], Path(name).parts[::-1], strict=False)
-                number = next((index for index, (ours, its) in enumerate(equal) if ours != its), len(file.parts))
-                found.setdefault(number, []).append(file)
-        best = found[max(found)] if found else []
+        found = [file for file in self._sources() if file.name == os.path.basename(name)]
+        pairs = [zip(file.parts[::-1], Path(name).parts[::-1], strict=False) for file in found]
+        equal = [len([*takewhile(lambda pair: pair[0] == pair[1], each)]) for each in pairs]
+        best = [file for file, number in zip(found, equal, strict=True) if number == max(equal)]
         return str(self._only(best, f"the script {name!r}"))
 
     def _component(self, words: list[str]) -> str:
@@ -205,25 +202,25 @@ class StandIns:
 
     def __init__(self, configuration: Configuration | None = None) -> None:
         configuration = configuration or Configuration()
-        self._default = read(configuration.python) if configuration.python else OWN
+        default = configuration.packages.get("python")
+        self._default = read(Path(default)) if default else OWN
         self._images = {}
-        for image, each in configuration.images.items():
-            if each.path is not None and not each.path.is_dir():
-                raise UserError(f'[image."{image}"] path = {str(each.path)!r} is not a folder; name the source folder')
+        for image, table in configuration.image.items():
+            if "path" in table and not os.path.isdir(table["path"]):
+                raise UserError(f'[image."{image}"] path = {table["path"]!r} is not a folder; name the source folder')
             # As all paths of the file: what it names in its folder is that file.
             command = tuple(
                 str(configuration.folder / word) if "/" in word and (configuration.folder / word).is_file() else word
-                for word in each.command
+                for word in table.get("command", ())
             )
-            python = each.python
-            if python is None and command and is_python(command[0]) and os.path.isabs(command[0]):
-                python = Path(command[0])
+            runs_python = command and is_python(command[0]) and os.path.isabs(command[0])
+            python = table.get("python", command[0] if runs_python else None)
             self._images[image] = StandIn(
                 image=image,
-                path=each.path,
+                path=Path(table["path"]) if "path" in table else None,
                 command=command,
-                packages=each.packages,
-                python=read(python) if python else OWN,
+                packages=tuple(table.get("packages", ())),
+                python=read(Path(python)) if python else OWN,
             )
 
     def of(self, image: str, words: Iterable[str] = ()) -> StandIn:

@@ -2,7 +2,6 @@
 
 import os
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 
 from localvertex.containers.call import ContainerCommand
@@ -57,7 +56,11 @@ def in_sandbox(call: ContainerCommand, *, has_network: bool) -> dict[str, str]:
     return {
         name: text
         for name, text in call.env.items()
-        if name in call.declared or not _is_users(name, text) or _is_needed(name, has_network=has_network)
+        if name in call.declared
+        or not _is_users(name, text)
+        or name in _KEPT
+        or name.startswith(_KEPT_PREFIXES)
+        or (has_network and (name.upper() in _FOR_THE_NETWORK or name.startswith(_PIP)))
     }
 
 
@@ -73,10 +76,4 @@ def in_image(call: ContainerCommand) -> dict[str, str]:
 
 def _is_users(name: str, text: str) -> bool:
     """Return whether a variable comes from the user's own environment, unchanged."""
-    users: Mapping[str, str] = os.environ
-    return users.get(name) == text
-
-
-def _is_needed(name: str, *, has_network: bool) -> bool:
-    is_for_network = name.upper() in _FOR_THE_NETWORK or name.startswith(_PIP)
-    return name in _KEPT or name.startswith(_KEPT_PREFIXES) or (has_network and is_for_network)
+    return os.environ.get(name) == text

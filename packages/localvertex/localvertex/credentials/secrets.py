@@ -4,11 +4,12 @@ import html
 import json
 import os
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from localvertex.processes.sinks import MASK
+from localvertex_base.nested import changed, parts
 
 _MIN_LENGTH = 6
 """Shorter values, such as 1 or true, also occur as something else."""
@@ -80,12 +81,19 @@ class Secrets:
 
     def learn_declared(self, values: Any) -> None:
         """Add the variables that inputs of the pipeline declare for containers of custom jobs."""
-        self.learn(dict(_declarations(values)))
+        found = [(each.get("name"), each.get("value")) for each in parts(values) if isinstance(each, dict)]
+        self.learn({name: text for name, text in found if isinstance(name, str) and isinstance(text, str)})
 
     def remove(self, value: Any) -> Any:
         """Return a value of any shape with the secrets in its texts replaced."""
         known = self.spellings()
-        return _replace(value, dict.fromkeys(known, MASK)) if known else value
+
+        def cleaned(text: Any) -> Any:
+            for each in known if isinstance(text, str) else ():
+                text = text.replace(each, MASK)
+            return text
+
+        return changed(value, cleaned) if known else value
 
     def remove_from(self, files: Iterable[Path]) -> None:
         """Replace the secrets in these files, which no process may be writing."""
@@ -114,26 +122,3 @@ class Secrets:
 def _path(address: str) -> str:
     """Return the secret part of a webhook's address: the errors of urllib3 contain the path without the host."""
     return address.partition("://")[2].partition("/")[2]
-
-
-def _declarations(value: Any) -> Iterator[tuple[str, str]]:
-    """Yield the `{"name": ..., "value": ...}` pairs at any depth."""
-    if isinstance(value, dict):
-        name, text = value.get("name"), value.get("value")
-        if isinstance(name, str) and isinstance(text, str):
-            yield name, text
-    for item in value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ():
-        yield from _declarations(item)
-
-
-def _replace(value: Any, replacements: Mapping[str, str]) -> Any:
-    """Return a value of any shape with these texts replaced in all of its texts, in their order."""
-    if isinstance(value, str):
-        for text, replacement in replacements.items():
-            value = value.replace(text, replacement)
-        return value
-    if isinstance(value, dict):
-        return {key: _replace(item, replacements) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_replace(item, replacements) for item in value]
-    return value

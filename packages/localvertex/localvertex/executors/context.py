@@ -12,7 +12,6 @@ from localvertex.executors.api_access import ApiAccess
 from localvertex.jobs import Fault, FaultLedger
 from localvertex.processes.processes import Processes
 from localvertex.store import record
-from localvertex.values.arguments import CommandPrefixes
 from localvertex.values.buckets import Buckets
 from localvertex.values.placeholders import Scope
 from localvertex_base.lines import WriteLine
@@ -62,8 +61,6 @@ class Context:
     """gs:// prefix of the output artifacts; empty: the folders of the run."""
     buckets: Buckets = field(default_factory=Buckets)
     """The folders of the buckets."""
-    command_prefixes: CommandPrefixes = field(default_factory=dict)
-    """Commands in place of container images, by image."""
     containers: Choice = field(default_factory=Choice)
     """How container commands run."""
     pins: Mapping[str, str] = field(default_factory=dict)
@@ -89,7 +86,6 @@ class Context:
             processes=self.processes,
             credentials=self.credentials,
             choice=self.containers,
-            command_prefixes=self.command_prefixes,
             buckets=self.buckets,
         )
 

@@ -70,9 +70,7 @@ def read(payload: dict[str, Any], attempt: Attempt, location: str) -> CustomJob:
         _launcher_job(payload, attempt.container),
         region=location,
         warn=attempt.context.warnings.add,
-        command_prefixes=attempt.context.command_prefixes,
-        has_images=bool(attempt.context.containers.options.engine),
-        stand_ins=attempt.context.containers.stand_ins,
+        choice=attempt.context.containers,
     )
 
 

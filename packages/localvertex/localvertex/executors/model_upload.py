@@ -19,6 +19,7 @@ from localvertex.executors.launcher import (
 from localvertex.processes import logs
 from localvertex.store import executor_files, registry
 from localvertex.store.models.reading import UPLOADED_BY
+from localvertex_base.nested import changed
 from localvertex_base.userinput.errors import UserError
 
 _MODULE = "google_cloud_pipeline_components.container.v1.model.upload_model.launcher"
@@ -102,8 +103,4 @@ def unmanaged_model(attempt: Attempt) -> dict[str, Any]:
 
 def snake_case(value: Any) -> Any:
     """Rename the keys of objects from camelCase to snake_case, at any depth."""
-    if isinstance(value, list):
-        return [snake_case(item) for item in value]
-    if isinstance(value, dict):
-        return {re.sub(r"(?<!^)(?=[A-Z])", "_", key).lower(): snake_case(item) for key, item in value.items()}
-    return value
+    return changed(value, change_key=lambda key: re.sub(r"(?<!^)(?=[A-Z])", "_", key).lower())

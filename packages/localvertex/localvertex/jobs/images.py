@@ -62,7 +62,7 @@ def _read(spec: Any, choice: Choice) -> tuple[tuple[str, ...], dict[str, str]]:
     """Return command and variables of a WorkerPoolSpec as far as they can be read; the run checks it."""
     container = spec.get("container_spec") if isinstance(spec, dict) else None
     image = container.get("image_uri") if isinstance(container, dict) else None
-    if not isinstance(container, dict) or image in choice.local_images:
+    if not isinstance(container, dict) or image in choice.command_prefixes:
         return (), {}
     command, arguments, env = (container.get(name) or [] for name in ("command", "args", "env"))
     if not (command and isinstance(command, list) and isinstance(arguments, list) and isinstance(env, list)):

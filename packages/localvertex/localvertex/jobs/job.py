@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from accelerators import Finding, check_custom_job, custom_job_fields
-from localvertex.containers.stand_ins import StandIn, StandIns
+from localvertex.containers.choice import Choice
+from localvertex.containers.stand_ins import StandIn
 from localvertex.errors import TaskFailed
 from localvertex.values import facts
-from localvertex.values.arguments import CommandPrefixes
 from localvertex_base.compiled.launchers import launcher_of
 from localvertex_base.lines import WriteLine
+from localvertex_base.nested import parts
 from localvertex_base.userinput.errors import UserError
 
 ROLES = ("chief", "worker", "ps", "evaluator")
@@ -143,28 +144,21 @@ class CustomJob:
         return tuple(Replica(pool=pool, index=index) for pool in self.pools for index in range(pool.num_replicas))
 
     @classmethod
-    def of(
-        cls, message: dict[str, Any], command_prefixes: CommandPrefixes, *, has_images: bool, stand_ins: StandIns
-    ) -> "CustomJob":
+    def of(cls, message: dict[str, Any], choice: Choice) -> "CustomJob":
         """Build it from a CustomJob message whose fields have been read and checked.
 
         Raises:
-            TaskFailed: A container has no command, `command_prefixes` has none for its image, and no image runs here;
-                or no process can receive a text of the message.
+            TaskFailed: A container has no command, `choice` has none for its image, and no image runs here; or no
+                process can receive a text of the message.
         """
         spec = message.get("job_spec", {})
-        if _has_null(spec):
+        if any("\0" in each for each in parts(spec, with_keys=True) if isinstance(each, str)):
             text = "a text of the job contains a NUL character, which no program can receive; remove it"
             raise TaskFailed(text, is_retryable=False)
         given = enumerate(spec.get("worker_pool_specs", []))
-        pools = tuple(
-            _pool_of(number, pool, command_prefixes, has_images=has_images, stand_ins=stand_ins)
-            for number, pool in given
-            if pool
-        )
         return cls(
             display_name=message.get("display_name", ""),
-            pools=pools,
+            pools=tuple(_pool_of(number, pool, choice) for number, pool in given if pool),
             scheduling=Scheduling.of(spec.get("scheduling", {})),
             base_output_directory=spec.get("base_output_directory", {}).get("output_uri_prefix", ""),
             spec=spec,
@@ -176,9 +170,7 @@ def read_job(
     *,
     region: str,
     warn: WriteLine,
-    command_prefixes: CommandPrefixes | None = None,
-    has_images: bool = False,
-    stand_ins: StandIns | None = None,
+    choice: Choice | None = None,
 ) -> CustomJob:
     """Check a CustomJob message and build the job.
 
@@ -186,9 +178,7 @@ def read_job(
         message: Fields in camelCase or snake_case.
         region: The region in which it would run.
         warn: Called with each difference from the service, and with each remark of the machine check.
-        command_prefixes: Command prefix to use instead of a container image, by image URI.
-        has_images: Whether a container engine runs the images, so that a command may be missing.
-        stand_ins: What the user has named in place of images.
+        choice: How containers run, and what the user has named in place of images.
 
     Raises:
         TaskFailed: The service would refuse the message; the error names every reason.
@@ -200,9 +190,7 @@ def read_job(
     for finding in findings:
         if finding.rule not in _QUIET_RULES:
             warn(_sentence(finding))
-    return CustomJob.of(
-        custom_job_fields(message), command_prefixes or {}, has_images=has_images, stand_ins=stand_ins or StandIns()
-    )
+    return CustomJob.of(custom_job_fields(message), choice or Choice())
 
 
 def _sentence(finding: Finding) -> str:
@@ -210,20 +198,18 @@ def _sentence(finding: Finding) -> str:
     return f"{finding.path}: {finding.message}{finding.nearest}"
 
 
-def missing_command(
-    pool: dict[str, Any], command_prefixes: CommandPrefixes, *, has_images: bool, stand_ins: StandIns
-) -> str:
+def missing_command(pool: dict[str, Any], choice: Choice) -> str:
     """Return why a WorkerPoolSpec with a container has nothing to run here; empty when it has something."""
     container = pool.get("container_spec") or {}
     image = container.get("image_uri", "")
     command, arguments = container.get("command") or (), container.get("args") or ()
-    if (stand_in := stand_ins.of(image, command)).image and image not in command_prefixes:
+    if (stand_in := choice.stand_ins.of(image, command)).image and image not in choice.command_prefixes:
         try:
             stand_in.words([*map(str, command)], [*map(str, arguments)])
         except UserError as error:
             return str(error)
         return ""
-    if container.get("command") or command_prefixes.get(image) or _REDUCTION_SERVER in image or has_images:
+    if command or choice.command_prefixes.get(image) or _REDUCTION_SERVER in image or choice.options.engine:
         return ""
     return (
         f"the command is empty, and the entry point of {image} is not known locally; set the command, "
@@ -231,31 +217,22 @@ def missing_command(
     )
 
 
-def _pool_of(
-    number: int,
-    fields: dict[str, Any],
-    command_prefixes: CommandPrefixes,
-    *,
-    has_images: bool,
-    stand_ins: StandIns,
-) -> Pool:
+def _pool_of(number: int, fields: dict[str, Any], choice: Choice) -> Pool:
     """Build a pool from the fields of a WorkerPoolSpec."""
     package = fields.get("python_package_spec", {})
     container = fields.get("container_spec") or package
     entry_point = ("python", "-m", package.get("python_module", "")) if package else container.get("command", ())
     image = container.get("image_uri", "") or package.get("executor_image_uri", "")
-    prefix = () if package else command_prefixes.get(image, ())
+    prefix = () if package else choice.command_prefixes.get(image, ())
     entry_point = (*prefix, *entry_point)
-    if not package and (
-        problem := missing_command(fields, command_prefixes, has_images=has_images, stand_ins=stand_ins)
-    ):
+    if not package and (problem := missing_command(fields, choice)):
         raise TaskFailed(f"worker_pool_specs[{number}].container_spec: {problem}", is_retryable=False)
     if module := launcher_of(entry_point, container.get("args", ())):
         raise TaskFailed(
             f"worker_pool_specs[{number}]: the command starts Google's {module}, which does not run here; remove it",
             is_retryable=False,
         )
-    stand_in, arguments = stand_ins.of(image, entry_point), tuple(container.get("args", ()))
+    stand_in, arguments = choice.stand_ins.of(image, entry_point), tuple(container.get("args", ()))
     direct = () if package or prefix else stand_in.words(entry_point, arguments)
     return Pool(
         number=number,
@@ -282,12 +259,3 @@ def _variables(number: int, env: Sequence[dict[str, Any]]) -> dict[str, str]:
         text = f"worker_pool_specs[{number}]: a variable in env is called {wrong[0][:100]!r}; a name contains no '='"
         raise TaskFailed(text, is_retryable=False)
     return {each["name"]: each.get("value", "") for each in env}
-
-
-def _has_null(value: Any) -> bool:
-    """Return whether a text in a message contains a NUL character."""
-    if isinstance(value, dict):
-        return any(_has_null(each) for each in (*value, *value.values()))
-    if isinstance(value, list):
-        return any(map(_has_null, value))
-    return isinstance(value, str) and "\0" in value

@@ -12,7 +12,6 @@ import json
 import os
 import shutil
 import site
-import subprocess
 import time
 import venv
 from pathlib import Path
@@ -20,6 +19,7 @@ from typing import IO
 
 from localvertex.errors import TaskFailed
 from localvertex.processes import logs
+from localvertex.processes.answers import ask
 from localvertex.processes.interpreters import OWN, Interpreter
 from localvertex.processes.processes import Processes
 from localvertex_base.userinput.step_endpoint import MARKER
@@ -176,7 +176,7 @@ def create(folder: Path, base: Path | None = None, *, python: Interpreter = OWN,
     else:
         options = ["--symlinks"] if with_pip else ["--symlinks", "--without-pip"]
         words = [str(python.path), "-I", "-m", "venv", *options, str(folder)]
-        done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+        done = ask(words, seconds=None)
         if done.returncode:
             reason = " ".join((done.stderr or done.stdout).split())[:_MAX_REASON]
             raise TaskFailed(f"{python.path} -m venv failed: {reason}", is_retryable=False)

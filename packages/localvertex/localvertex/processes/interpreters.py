@@ -2,13 +2,13 @@
 
 import os
 import shutil
-import subprocess
 import sys
 from dataclasses import dataclass
 from functools import cache
 from importlib.machinery import PathFinder
 from pathlib import Path
 
+from localvertex.processes.answers import ask
 from localvertex_base.userinput.errors import UserError
 
 _OLDEST, _NEWEST = 8, 13
@@ -63,19 +63,12 @@ def read(path: Path) -> Interpreter:
     Raises:
         UserError: It is not one, does not answer, or has another version.
     """
+    done = ask([path, "-I", "-c", _QUESTION], seconds=_MAX_SECONDS)
     try:
-        done = subprocess.run(
-            [path, "-I", "-c", _QUESTION],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=_MAX_SECONDS,
-            check=True,
-        )
         version, prefix, *search_path = done.stdout.splitlines()
         major, minor, _ = map(int, version.split("."))
-    except (OSError, ValueError, subprocess.SubprocessError) as error:
-        problem = error.strerror if isinstance(error, OSError) else "it does not answer as Python does"
+    except ValueError:
+        problem = done.stderr if done.returncode == -1 else "it does not answer as Python does"
         raise UserError(
             f"python = {str(path)!r}: {problem}; expected an interpreter such as .venv/bin/python"
         ) from None
@@ -99,14 +92,6 @@ def others() -> list[Interpreter]:
 
 
 def _found_by_uv(version: str) -> str:
-    if (uv := shutil.which("uv")) is None:
-        return ""
-    words = [uv, "python", "find", "--no-project", "--system", version]
+    words = ["uv", "python", "find", "--no-project", "--system", version]
     env = os.environ | {"UV_PYTHON_DOWNLOADS": "never", "UV_OFFLINE": "1"}
-    try:
-        done = subprocess.run(
-            words, stdin=subprocess.DEVNULL, capture_output=True, text=True, env=env, timeout=_MAX_SECONDS, check=False
-        )
-    except (OSError, subprocess.SubprocessError):
-        return ""
-    return done.stdout.strip()
+    return ask(words, seconds=_MAX_SECONDS, env=env).stdout.strip()

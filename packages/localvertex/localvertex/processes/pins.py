@@ -5,14 +5,15 @@ step's own script as a dry run, so that its index options apply. It is this Pyth
 check runs nothing of theirs.
 """
 
-import importlib.metadata
 import re
 import shlex
-import subprocess
 import sys
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from importlib.metadata import distributions
 
 from localvertex.processes import interpreters
+from localvertex.processes.answers import ask
 from localvertex.processes.interpreters import OWN, Interpreter
 
 _PIN = re.compile(r"(?<![\w.=-])([A-Za-z0-9][\w.-]*)(?:\[[\w,.-]*\])?==([0-9][\w.!+]*)(?![\w.*])")
@@ -57,22 +58,28 @@ def used_by(script: str, pins: Mapping[str, str]) -> list[tuple[str, str]]:
 
 def unsatisfied(script: str, python: Interpreter = OWN) -> list[str]:
     """Return the pins of a script that the environment of its interpreter does not have."""
-    return [match[0] for match in _PIN.finditer(script) if _installed(match[1], python) != match[2]]
+    path = [*python.search_path]
+    return [
+        match[0]
+        for match in _PIN.finditer(script)
+        if not any(each.version == match[2] for each in distributions(name=match[1], path=path))
+    ]
 
 
-def resolve(script: str, *, relaxed: Collection[str] = (), python: Interpreter = OWN) -> tuple[dict[str, str], str]:
+def resolve(script: str, *, relaxed: Iterable[str] = (), python: Interpreter = OWN) -> tuple[dict[str, str], str]:
     """Return replacements for pins that cannot be installed, or why one has none.
 
     If nothing is known about a pin, for example without a connection, the run decides.
 
     Args:
         script: The install script.
-        relaxed: Normalised names of packages of which the next newer release will do, else the newest older one.
+        relaxed: Names of packages of which the next newer release will do, else the newest older one.
         python: The interpreter of the step.
 
     Returns:
         The versions to use instead, and the reason to refuse the step, or an empty text.
     """
+    relaxed = {each.casefold().replace("_", "-") for each in relaxed}
     pins = dict.fromkeys(_EARLIER_KFP_1_8.findall(script), _KFP_1_8)
     while True:
         script = replaced(script, pins)
@@ -82,7 +89,7 @@ def resolve(script: str, *, relaxed: Collection[str] = (), python: Interpreter =
         pin, versions = f"{found[1]}=={found[2]}", [each.strip() for each in found[3].split(",")]
         if versions in ([""], ["none"]):
             return pins, ""
-        nearest, other = _nearest(found[2], versions), _next(found[2], versions)
+        nearest, other = _replacements(found[2], versions)
         if not nearest and found[1].casefold().replace("_", "-") in relaxed:
             nearest = other
         if not nearest or pin not in script or pin in pins.values():
@@ -119,46 +126,27 @@ def _errors_of(script: str, python: Interpreter) -> str:
     """
     errors, target = "", ["--python-version", python.minor, "--only-binary", ":all:"] if python is not OWN else []
     for match in _CALL.finditer(script):
-        try:
+        with suppress(ValueError):
             # -P: nothing is imported from the current folder.
             words = [sys.executable, "-P", "-m", "pip", *shlex.split(match[1]), *_DRY, *target]
-            done = subprocess.run(
-                words,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=_MAX_SECONDS,
-                check=False,
-            )
-        except (OSError, ValueError, subprocess.SubprocessError):
-            continue
-        errors += done.stderr if done.returncode else ""
+            done = ask(words, seconds=_MAX_SECONDS)
+            errors += done.stderr if done.returncode else ""
     return errors
 
 
-def _nearest(wanted: str, versions: Iterable[str]) -> str:
-    """Return the release of the same minor version nearest to another one, the newer of two; empty if there is none."""
+def _replacements(wanted: str, versions: Iterable[str]) -> tuple[str, str]:
+    """Return the nearest release of the same minor version, and the next newer one, else the newest older one.
+
+    Each is empty if there is none; of two that are equally near, the newer is returned.
+    """
     number = _numbers(wanted)
-    same = [each for each in versions if _RELEASE.fullmatch(each) and _numbers(each)[:2] == number[:2]]
-    return min(same, key=lambda each: (abs(_micro(each) - _micro(wanted)), -_micro(each)), default="")
-
-
-def _next(wanted: str, versions: Iterable[str]) -> str:
-    """Return the next newer release, else the newest older one; empty without any."""
-    known = sorted((each for each in versions if _RELEASE.fullmatch(each)), key=_numbers)
-    return next((each for each in known if _numbers(each) > _numbers(wanted)), known[-1] if known else "")
+    known = sorted((each for each in versions if _RELEASE.fullmatch(each)), key=_numbers, reverse=True)
+    same = [each for each in known if _numbers(each)[:2] == number[:2]]
+    newer = [each for each in known if _numbers(each) > number]
+    nearest = min(same, key=lambda each: abs(_numbers(each)[2] - number[2]), default="")
+    return nearest, (newer[-1:] or known[:1] or [""])[0]
 
 
 def _numbers(version: str) -> list[int]:
     match = _RELEASE.match(version)
-    return [int(part) for part in match[0].split(".")] if match else []
-
-
-def _micro(version: str) -> int:
-    return (*_numbers(version), 0, 0, 0)[2]
-
-
-def _installed(name: str, python: Interpreter) -> str:
-    found = importlib.metadata.distributions(name=name, path=[*python.search_path])
-    return next((each.version for each in found), "")
+    return [*map(int, match[0].split(".") if match else ()), 0, 0, 0]

@@ -15,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from localvertex.containers.stand_ins import StandIns
 from localvertex.errors import Refused
 from localvertex.processes.sinks import MASK
 from localvertex.runner import input_artifacts
@@ -62,24 +63,21 @@ def open_file(path: Path, options: Options | None = None, *, is_resumed: bool = 
         convert_all(file.pipeline.root.input_parameters, job.parameters)
     except UserError as error:
         raise UserError(f"{path}: runtimeConfig: {error}") from None
-    if options.command_prefixes:
-        if not options.has_other_images:
-            container_images.check(file.pipeline, options.command_prefixes)
-        file = replace(file, pipeline=container_images.apply(file.pipeline, options.command_prefixes))
+    choice = options.container_choice
+    if not options.has_other_images:
+        stand_ins = StandIns() if is_resumed else choice.stand_ins
+        container_images.check(file.pipeline, options.command_prefixes, stand_ins)
     allows_unknown = options.has_other_images or is_resumed
     pipeline = given_outputs.apply(
         file.pipeline, options.configuration, allows_unknown=allows_unknown, allows_gone=is_resumed
     )
-    choice = options.container_choice
-    if not allows_unknown:
-        container_images.check_stand_ins(pipeline, choice)
-    pipeline, reasons = container_images.apply_stand_ins(pipeline, choice)
+    pipeline, reasons = container_images.apply(pipeline, choice)
     file = replace(file, pipeline=pipeline)
-    reasons += refusals(file.pipeline, choice) + base_images.refusals(file.pipeline, file.pipeline.reachable, choice)
+    reasons += [*refusals(pipeline, choice), *base_images.refusals(pipeline, choice)]
     if reasons:
         # The values of the file are known already: one proposal is better than two.
         reasons += _address_refusals(file, file_values(file), options)
-        raise Refused(reasons, proposed(file.pipeline, reasons))
+        raise Refused(reasons, proposed(pipeline, reasons))
     return file
 
 
@@ -190,9 +188,7 @@ def _check_values(
         file.pipeline,
         values,
         region=region,
-        command_prefixes=options.command_prefixes,
-        has_images=bool(options.container_choice.options.engine),
-        stand_ins=options.container_choice.stand_ins,
+        choice=options.container_choice,
     )
     if reasons:
         raise Refused(reasons, proposed(file.pipeline, reasons))
@@ -206,7 +202,7 @@ def _address_refusals(
         values,
         buckets=buckets_of(options, earlier or {}),
         has_credentials=options.with_credentials,
-        creates_buckets=options.configuration.create_buckets,
+        creates_buckets=options.configuration.buckets.get("create", False),
     )
 
 

@@ -73,15 +73,15 @@ class Options:
         Raises:
             UserError: A folder or an interpreter of the configuration is not one.
         """
-        stand_ins = StandIns(self.configuration)
-        return Choice(self.containers, local_images=self.command_prefixes.keys(), stand_ins=stand_ins)
+        return Choice(self.containers, command_prefixes=self.command_prefixes, stand_ins=StandIns(self.configuration))
 
     def __post_init__(self) -> None:
         """Refuse values out of range."""
-        if self.gcs_root is None:
-            object.__setattr__(self, "gcs_root", self.configuration.gcs_root)
+        buckets = self.configuration.buckets
+        if self.gcs_root is None and "root" in buckets:
+            object.__setattr__(self, "gcs_root", Path(buckets["root"]))
         if self.gcs_root is not None:
-            _check_gcs_root(self.gcs_root, self.work_dir, may_create=self.configuration.create_buckets)
+            _check_gcs_root(self.gcs_root, self.work_dir, may_create=buckets.get("create", False))
         if self.max_parallel < 1:
             raise UserError(f"--max-parallel {self.max_parallel}: expected at least 1")
         for name, seconds in (("--max-backoff", self.max_backoff_seconds), ("--grace", self.grace_seconds)):

@@ -1,5 +1,6 @@
 """The inputs of a run, and what is known of them before it starts."""
 
+from pathlib import Path
 from typing import Any
 
 from localvertex.runner.options import Options
@@ -34,7 +35,8 @@ def inputs_of(file: PipelineFile, given: Values) -> Values:
 def buckets_of(options: Options, earlier: dict[str, Any]) -> Buckets:
     """Return the folders of the buckets, from the options or from the run that is resumed."""
     root = options.gcs_root.absolute() if options.gcs_root else Buckets.of_record(earlier).root
-    return Buckets(root=root, files=options.configuration.bucket_files)
+    files = options.configuration.buckets.get("files", {})
+    return Buckets(root=root, files={address: Path(path) for address, path in files.items()})
 
 
 def notes_of(file: PipelineFile, inputs: Values, buckets: Buckets) -> list[str]:

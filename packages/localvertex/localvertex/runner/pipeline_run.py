@@ -65,10 +65,9 @@ class PipelineRun:
         private_dir = self.work_dir / record.PRIVATE
         self._pins = pinned_versions.replacements(
             file.pipeline,
-            file.pipeline.reachable,
             private_dir,
             options.container_choice.stand_ins,
-            options.configuration.relaxed,
+            options.configuration.packages.get("relax", ()),
         )
         self._notes += filter(None, [pins.announcement(self._pins)])
         if given := given_outputs.given_paths(file.pipeline):
@@ -103,7 +102,7 @@ class PipelineRun:
         self._resume_times = [*self._earlier.get("resume_times", []), *([record.now()] if earlier else [])]
         secrets = self._credentials.secrets
         self._record = RunRecord(self._root, self.run_dir, fields=self._fields, secrets=secrets, finished=finished)
-        if options.configuration.create_buckets:
+        if options.configuration.buckets.get("create"):
             addresses.create_buckets(file.pipeline, inputs.parameters, self._buckets)
         if hold is not None:
             self._record.begin(self.run_dir)
@@ -128,7 +127,6 @@ class PipelineRun:
             fault_ledger=FaultLedger(options.faults),
             output_directory=job["pipeline_root"] if job["pipeline_root"] != str(self.work_dir) else "",
             buckets=self._buckets,
-            command_prefixes=options.command_prefixes,
             containers=options.container_choice,
             pins=self._pins,
             given_paths=given_paths(
@@ -155,7 +153,7 @@ class PipelineRun:
             RecordNotWritten: The disk is full, for example; the run was stopped and can be resumed.
         """
         pipeline = self._file.pipeline
-        if line := container_commands.announcement(pipeline, pipeline.reachable, self._context.containers):
+        if line := container_commands.announcement(pipeline, self._context.containers):
             self._context.warnings.add(line)
         for text in self._notes:
             self._context.warnings.add(text)

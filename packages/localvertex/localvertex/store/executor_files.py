@@ -10,7 +10,7 @@ from localvertex.errors import TaskFailed
 from localvertex.store import copies
 from localvertex.store.task import Artifact, Values
 from localvertex.values.buckets import Buckets, OutsideBucket
-from localvertex_base.compiled.spec import ArtifactSpec, Component
+from localvertex_base.compiled.spec import Component
 from localvertex_base.lines import WriteLine
 from localvertex_base.userinput import doubles
 from localvertex_base.userinput.errors import UserError
@@ -58,7 +58,17 @@ def prepare(
         "outputs": {
             "parameters": {name: {"outputFile": str(folder / name)} for name in component.output_parameters},
             "artifacts": {
-                name: {"artifacts": [_new_artifact(artifact, uris[name], artifact_parent)]}
+                name: {
+                    "artifacts": [
+                        # The name of an artifact is its identity, as in Vertex ML Metadata.
+                        {
+                            "name": artifact_name(artifact_parent, uuid4().int >> 66),
+                            "type": artifact.type,
+                            "uri": uris[name],
+                            "metadata": artifact.metadata,
+                        }
+                    ]
+                }
                 for name, artifact in component.output_artifacts.items()
             },
             "outputFile": str(folder / OUTPUT),
@@ -76,12 +86,6 @@ def add_typed_values(executor_input: dict[str, Any]) -> None:
         name: {kinds[type(value)]: value} if type(value) in kinds else {"stringValue": json.dumps(value)}
         for name, value in inputs["parameterValues"].items()
     }
-
-
-def _new_artifact(declared: ArtifactSpec, uri: str, parent: str) -> Artifact:
-    """Return an artifact that does not exist yet; its name is its identity, as in Vertex ML Metadata."""
-    name = artifact_name(parent, uuid4().int >> 66)
-    return {"name": name, "type": declared.type, "uri": uri, "metadata": declared.metadata}
 
 
 def artifact_parent(project: str, region: str) -> str:

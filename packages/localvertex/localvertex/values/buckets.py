@@ -11,6 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from localvertex.errors import TaskFailed
+from localvertex_base.nested import changed, parts
 
 _SCHEME, _MOUNT = "gs://", "/gcs/"
 
@@ -43,12 +44,8 @@ def addresses(value: Any) -> Iterator[str]:
 
 
 def texts_in(value: Any) -> Iterator[str]:
-    """Yield all texts in a value of JSON, without the names of its fields."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict | list | tuple):
-        for item in value.values() if isinstance(value, dict) else value:
-            yield from texts_in(item)
+    """Return all texts in a value of JSON, without the names of its fields."""
+    return (each for each in parts(value) if isinstance(each, str))
 
 
 def is_mounted(address: str) -> bool:
@@ -146,20 +143,15 @@ class Buckets:
         Raises:
             OutsideBucket: An address leads out of its bucket.
         """
-        if self.root is None and not self.files:
-            return value
-        if isinstance(value, str):
-            is_address = _ADDRESS.match(value.strip()) is not None
-            return _OBJECT.sub(lambda match: self._local_path(match[0]), value) if is_address else value
-        if isinstance(value, list):
-            return [self.to_local_paths(item) for item in value]
-        if isinstance(value, dict):
-            return {key: self.to_local_paths(item) for key, item in value.items()}
-        return value
 
-    def _local_path(self, uri: str) -> str:
-        given = self.given_file(uri, copied=True)
-        return str(given) if given else self.path_of(uri) if self.root else uri
+        def path(match: re.Match[str]) -> str:
+            given = self.given_file(match[0], copied=True)
+            return str(given) if given else self.path_of(match[0]) if self.root else match[0]
+
+        return changed(
+            value,
+            lambda text: _OBJECT.sub(path, text) if isinstance(text, str) and _ADDRESS.match(text.strip()) else text,
+        )
 
     def mount(self, command: list[str]) -> list[str]:
         """Return the command of a Python component so that kfp finds the buckets here, and not at /gcs."""

@@ -40,54 +40,50 @@ FILE = "localvertex.toml"
 MAX_BYTES = 2**20
 
 _TYPES = {dict: "a table", list: "a list of texts", str: "a text", bool: "true or false"}
-_TABLES: dict[str, dict[str, type]] = {
-    "step.*": {"outputs": dict},
-    "image.*": {"path": str, "python": str, "packages": list, "command": list},
-    "packages": {"relax": list, "python": str},
-    "buckets": {"root": str, "create": bool, "files": dict},
+_TABLES: dict[str, dict[str, Any]] = {
+    "step": {"*": {"outputs": dict}},
+    "image": {"*": {"path": Path, "python": Path, "packages": list, "command": list}},
+    "packages": {"relax": list, "python": Path},
+    "buckets": {"root": Path, "create": bool, "files": {"*": Path}},
 }
-"""The keys of each table, `*` for a name of the pipeline, with the type of each value."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ImageStandIn:
-    """What runs in place of a container image; all paths are absolute."""
-
-    path: Path | None = None
-    python: Path | None = None
-    packages: tuple[str, ...] = ()
-    """As pip takes them, such as `torch==2.9.1`."""
-    command: tuple[str, ...] = ()
+"""The keys of each table with the type of each value, `*` for any name; a path is a text in the file."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Configuration:
-    """The content of a localvertex.toml, checked for its shape alone; all paths are absolute."""
+    """The tables of a localvertex.toml, checked for their shape alone; all paths but those of outputs are absolute.
+
+    Raises:
+        UserError: A table has another shape.
+    """
 
     file: Path | None = None
     """None: there is none."""
-    given_outputs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """By the task's path, the values of its outputs by name, as written; paths are relative to `folder`."""
-    images: Mapping[str, ImageStandIn] = field(default_factory=dict)
-    relaxed: frozenset[str] = frozenset()
-    """Names of packages whose pins need not hold, as pip normalises them: lower case, with "-"."""
-    python: Path | None = None
-    """The interpreter of Python steps; None: this one."""
-    gcs_root: Path | None = None
-    create_buckets: bool = False
-    bucket_files: Mapping[str, Path] = field(default_factory=dict)
-    """Files and folders of this machine by their gs:// address."""
+    step: Mapping[str, Any] = field(default_factory=dict)
+    """Paths in outputs are relative to `folder`."""
+    image: Mapping[str, Any] = field(default_factory=dict)
+    packages: Mapping[str, Any] = field(default_factory=dict)
+    buckets: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Check the tables, and make the paths in them absolute."""
+        for name, keys in _TABLES.items():
+            object.__setattr__(self, name, _checked(name, getattr(self, name), keys, self.folder))
+        for address in self.buckets.get("files", {}):
+            if not address.startswith("gs://"):
+                raise UserError(f"buckets.files: {quote(address)} is not an address; expected gs://BUCKET/OBJECT")
 
     @property
     def folder(self) -> Path:
-        """Return the folder to which paths in `given_outputs` are relative."""
+        """Return the folder to which paths are relative."""
         return self.file.parent if self.file else Path.cwd()
 
     def as_json(self) -> dict[str, Any]:
         """Return it for the record of a run."""
-        values = asdict(self) | {"file": self.file or self.folder / FILE, "relaxed": sorted(self.relaxed)}
         # Paths become texts, and so do dates, which TOML has.
-        content: dict[str, Any] = json.loads(json.dumps(values, default=str))
+        content: dict[str, Any] = json.loads(
+            json.dumps(asdict(self) | {"file": self.file or self.folder / FILE}, default=str)
+        )
         return {} if self == Configuration() else content
 
     @classmethod
@@ -95,27 +91,9 @@ class Configuration:
         """Return what `as_json` returned.
 
         Raises:
-            LookupError, TypeError, AttributeError: The record is damaged.
+            UserError, LookupError, TypeError: The record is damaged.
         """
-        if not content:
-            return cls()
-        images = {
-            name: ImageStandIn(
-                path=_path(each["path"]),
-                python=_path(each["python"]),
-                packages=tuple(each["packages"]),
-                command=tuple(each["command"]),
-            )
-            for name, each in content["images"].items()
-        }
-        paths = {name: _path(content[name]) for name in ("file", "python", "gcs_root")}
-        files = {address: Path(path) for address, path in content["bucket_files"].items()}
-        changed = {"images": images, "relaxed": frozenset(content["relaxed"]), "bucket_files": files}
-        return cls(**content | paths | changed)
-
-
-def _path(text: str | None) -> Path | None:
-    return None if text is None else Path(text)
+        return cls(**content | {"file": Path(content["file"])}) if content else cls()
 
 
 def key(name: str) -> str:
@@ -166,70 +144,29 @@ def read(file: Path) -> Configuration:
     except (ValueError, RecursionError) as error:
         raise UserError(f"{file} is not TOML: {error}") from None
     try:
-        return _configuration(file.absolute(), tables)
+        for name in tables.keys() - _TABLES:
+            raise UserError(f"unknown table [{name}]{did_you_mean(name, _TABLES)}; expected {', '.join(_TABLES)}")
+        return Configuration(file=file.absolute(), **tables)
     except UserError as error:
         raise UserError(f"{file}: {error}") from None
 
 
-def _configuration(file: Path, tables: dict[str, Any]) -> Configuration:
-    for name, table in tables.items():
-        _check_table(name, table)
-    packages, buckets = tables.get("packages", {}), tables.get("buckets", {})
-    files = buckets.get("files", {})
-    for address, path in files.items():
-        _check_type(f"buckets.files.{quote(address)}", path, str)
-        if not address.startswith("gs://"):
-            raise UserError(f"buckets.files: {quote(address)} is not an address; expected gs://BUCKET/OBJECT")
-
-    def absolute(path: str | None) -> Path | None:
-        return None if path is None else path_in(file.parent, path)
-
-    return Configuration(
-        file=file,
-        given_outputs={name: table.get("outputs", {}) for name, table in tables.get("step", {}).items()},
-        images={
-            name: ImageStandIn(
-                path=absolute(table.get("path")),
-                python=absolute(table.get("python")),
-                packages=tuple(table.get("packages", ())),
-                command=tuple(table.get("command", ())),
-            )
-            for name, table in tables.get("image", {}).items()
-        },
-        relaxed=frozenset(name.casefold().replace("_", "-") for name in packages.get("relax", ())),
-        python=absolute(packages.get("python")),
-        gcs_root=absolute(buckets.get("root")),
-        create_buckets=buckets.get("create", False),
-        bucket_files={address: path_in(file.parent, path) for address, path in files.items()},
-    )
-
-
-def _check_table(name: str, table: Any) -> None:
-    """Refuse an unknown table, an unknown key and a value of another type.
+def _checked(name: str, value: Any, expected: Any, folder: Path) -> Any:
+    """Return a value with absolute paths; refuse an unknown key and a value of another type.
 
     Raises:
         UserError: There is one.
     """
-    if f"{name}.*" in _TABLES:
-        _check_type(name, table, dict)
-        for key, inner in table.items():
-            _check_keys(f"{name}.{key}", inner, _TABLES[f"{name}.*"])
-    elif name in _TABLES:
-        _check_keys(name, table, _TABLES[name])
-    else:
-        known = [each.removesuffix(".*") for each in _TABLES]
-        raise UserError(f"unknown table [{name}]{did_you_mean(name, known)}; expected {', '.join(known)}")
-
-
-def _check_keys(name: str, table: Any, keys: Mapping[str, type]) -> None:
-    _check_type(name, table, dict)
-    for key, value in table.items():
-        if key not in keys:
-            raise UserError(f"[{name}]: unknown key {quote(key)}{did_you_mean(key, keys)}; expected {', '.join(keys)}")
-        _check_type(f"{name}.{key}", value, keys[key])
-
-
-def _check_type(name: str, value: Any, expected: type) -> None:
+    kind = dict if isinstance(expected, dict) else str if expected is Path else expected
     is_text_list = isinstance(value, list) and all(isinstance(each, str) for each in value)
-    if not (is_text_list if expected is list else type(value) is expected):
-        raise UserError(f"{name} is {quote(value)}; expected {_TYPES[expected]}")
+    if not (is_text_list if kind is list else type(value) is kind):
+        raise UserError(f"{name} is {quote(value)}; expected {_TYPES[kind]}")
+    if not isinstance(expected, dict):
+        return str(path_in(folder, value)) if expected is Path else value
+    for key in () if "*" in expected else value.keys() - expected:
+        known = f"{did_you_mean(key, expected)}; expected {', '.join(expected)}"
+        raise UserError(f"[{name}]: unknown key {quote(key)}{known}")
+    return {
+        key: _checked(f"{name}.{key}", inner, expected.get(key) or expected["*"], folder)
+        for key, inner in value.items()
+    }

@@ -12,6 +12,7 @@ from typing import Any
 
 from localvertex.values.buckets import Buckets, OutsideBucket
 from localvertex_base.compiled.payload import PLACEHOLDER, pieces
+from localvertex_base.nested import changed
 
 _KEYED = re.compile(
     r"""\.(?P<side>inputs|outputs)\.(?P<kind>parameters|artifacts)\[(?P<quote>['"])(?P<name>.*?)(?P=quote)\]"""
@@ -90,16 +91,13 @@ def resolve_structure(value: Any, scope: Scope, *, is_final: bool = True) -> Any
     With `is_final` off, placeholders for the whole executor input or an output's path are kept: a component wrapped as
     a custom job has them in its worker pools, for the job's own command.
     """
-    if isinstance(value, str):
-        return PLACEHOLDER.sub(lambda match: _late_or_text(match, scope, is_final), value)
-    if isinstance(value, list):
-        return [resolve_structure(item, scope, is_final=is_final) for item in value]
-    if isinstance(value, dict):
-        return {
-            resolve_structure(key, scope, is_final=is_final): resolve_structure(item, scope, is_final=is_final)
-            for key, item in value.items()
-        }
-    return value
+
+    def resolved(part: Any) -> Any:
+        if not isinstance(part, str):
+            return part
+        return PLACEHOLDER.sub(lambda match: _late_or_text(match, scope, is_final), part)
+
+    return changed(value, resolved, resolved)
 
 
 def _late_or_text(match: re.Match[str], scope: Scope, is_final: bool) -> str:

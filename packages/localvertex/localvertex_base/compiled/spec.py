@@ -208,3 +208,24 @@ class Pipeline:
                 names = [task.component for task in component.dag.tasks.values()] if component.dag else []
                 waiting += [self.components[name] for name in names if name in self.components]
         return tuple(found.values())
+
+    @property
+    def dags(self) -> list[Dag]:
+        """The dags that can run, root first."""
+        return [each.dag for each in self.reachable if each.dag]
+
+    @property
+    def tasks(self) -> list[TaskSpec]:
+        """The tasks of these dags."""
+        return [task for dag in self.dags for task in dag.tasks.values()]
+
+    @property
+    def containers(self) -> list[Container]:
+        """The containers that can run."""
+        found = [self.executors.get(each.executor) for each in self.reachable]
+        return [each for each in found if isinstance(each, Container)]
+
+    def executor_of(self, task: TaskSpec) -> Container | Importer | None:
+        """Return what runs a task; None for a nested dag, a given step, and what the file does not have."""
+        component = self.components.get(task.component)
+        return self.executors.get(component.executor) if component else None

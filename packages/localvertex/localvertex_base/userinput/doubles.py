@@ -5,6 +5,8 @@ Source: kubeflow/pipelines#9976, where a maintainer names 2**53 - 1 as the large
 
 from typing import Any
 
+from localvertex_base.nested import changed, parts
+
 MAX_EXACT = 2**53
 """Larger doubles are not exact integers any more."""
 
@@ -15,31 +17,25 @@ def as_doubles(value: Any) -> Any:
     Raises:
         OverflowError: An integer is beyond the range of doubles.
     """
-    if isinstance(value, int) and abs(value) > MAX_EXACT:
-        rounded = float(value)
+
+    def as_double(number: Any) -> Any:
+        if not _is_large(number):
+            return number
+        rounded = float(number)
         # As `restore_integers` returns it if the value arrives as a double.
         return rounded if abs(rounded) > MAX_EXACT else int(rounded)
-    if isinstance(value, list):
-        return [as_doubles(item) for item in value]
-    if isinstance(value, dict):
-        return {key: as_doubles(item) for key, item in value.items()}
-    return value
+
+    return changed(value, as_double)
 
 
-def _inexact_integers(value: Any) -> list[int]:
-    """Return the integers in the value that a double does not hold exactly, at any depth."""
-    if isinstance(value, list):
-        return [number for item in value for number in _inexact_integers(item)]
-    if isinstance(value, dict):
-        return [number for item in value.values() for number in _inexact_integers(item)]
-    is_rounded = isinstance(value, int) and abs(value) > MAX_EXACT and int(float(value)) != value
-    return [value] if is_rounded else []
+def _is_large(value: Any) -> bool:
+    return isinstance(value, int) and abs(value) > MAX_EXACT
 
 
 def rounding_warning(name: str, value: Any) -> str:
     """Return the warning about a parameter's value; empty when every integer in it is exact."""
     try:
-        numbers = _inexact_integers(value)
+        numbers = [each for each in parts(value) if _is_large(each) and int(float(each)) != each]
     except OverflowError:
         return ""  # the conversion refuses it
     if not numbers:

@@ -11,6 +11,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from localvertex_base.nested import changed
 from localvertex_base.userinput.doubles import MAX_EXACT, as_doubles
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.reading import display, parse_json, read_all, text_of
@@ -127,13 +128,12 @@ def complete(declared: Declared, values: Mapping[str, Any]) -> dict[str, Any]:
 
 def restore_integers(value: Any) -> Any:
     """Return the value with the integral floats in it turned back into integers, at any depth; -0.0 stays a float."""
-    if isinstance(value, float) and value.is_integer() and abs(value) <= MAX_EXACT:
-        return int(value) if value or math.copysign(1, value) > 0 else value
-    if isinstance(value, list):
-        return [restore_integers(item) for item in value]
-    if isinstance(value, dict):
-        return {key: restore_integers(item) for key, item in value.items()}
-    return value
+
+    def restored(number: Any) -> Any:
+        is_integral = isinstance(number, float) and number.is_integer() and abs(number) <= MAX_EXACT
+        return int(number) if is_integral and (number or math.copysign(1, number) > 0) else number
+
+    return changed(value, restored)
 
 
 def convert(value: Any, kind: ParameterType) -> Any:

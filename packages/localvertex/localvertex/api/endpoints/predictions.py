@@ -47,17 +47,14 @@ class Predictions:
         chosen = traffic.choose(endpoint["trafficSplit"], name)
         deployed: Resource = next(each for each in endpoint["deployedModels"] if each["id"] == chosen)
         content = _predictions_of(ask(lambda: self._deployments.process_of(name, deployed), body, chosen))
+        versions = ModelVersions.of(self._records.work_dir, deployed["model"].rpartition("/")[2])
         return {
             "predictions": content["predictions"],
             "deployedModelId": deployed["id"],
             "model": deployed["model"],
             "modelVersionId": deployed["modelVersionId"],
-            "modelDisplayName": self._display_name(deployed),
+            "modelDisplayName": str(versions.shared.get("display_name", "")) if versions.numbers else "",
         } | ({"metadata": content["metadata"]} if isinstance(content.get("metadata"), dict) else {})
-
-    def _display_name(self, deployed: Mapping[str, str]) -> str:
-        versions = ModelVersions.of(self._records.work_dir, deployed["model"].rpartition("/")[2])
-        return str(versions.shared.get("display_name", "")) if versions.numbers else ""
 
 
 def _request_of(body: Mapping[str, Any]) -> bytes:

@@ -1,20 +1,20 @@
 """The collection batchPredictionJobs: JSON Lines of a bucket through the container of a model, as in pipelines."""
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
 from accelerators.job.finding import sentences
 from accelerators.job.shape import Reading
 from accelerators.rules import prediction as rules
-from localvertex.api.jobs.collection import JobCollection
+from localvertex.api.jobs.collection import JobCollection, RunningJob
 from localvertex.api.jobs.host import JobHost, refusals
-from localvertex.api.jobs.records import JobKind, Resource
-from localvertex.api.jobs.threads import RunningJob
 from localvertex.api.models.registered import Registered
 from localvertex.api.rest import messages
 from localvertex.api.rest.call import Call
 from localvertex.api.rest.errors import Status, invalid, rpc_error
+from localvertex.api.rest.records import Resource
 from localvertex.api.rest.store import Store
 from localvertex.executors.google_cloud.batch_predict import LOG, Prediction
 from localvertex.jobs import JobState
@@ -32,12 +32,9 @@ class BatchPredictionJobs(JobCollection):
         host: Runs the containers.
     """
 
-    kind = JobKind(
-        collection="batchPredictionJobs",
-        message="BatchPredictionJob",
-        objects=("inputConfig", "outputConfig", "dedicatedResources", "instanceConfig", "unmanagedContainerModel"),
-        optional=("model", "modelParameters", "manualBatchTuningParameters", "generateExplanation", "serviceAccount"),
-    )
+    collection, message = "batchPredictionJobs", "BatchPredictionJob"
+    objects = ("inputConfig", "outputConfig", "dedicatedResources", "instanceConfig", "unmanagedContainerModel")
+    optional = ("model", "modelParameters", "manualBatchTuningParameters", "generateExplanation", "serviceAccount")
 
     def __init__(self, store: Store, log: WriteLine, host: JobHost) -> None:
         super().__init__(store, log)
@@ -46,7 +43,7 @@ class BatchPredictionJobs(JobCollection):
     def create(self, call: Call) -> Resource:
         """Start a job."""
         body = messages.parse("BatchPredictionJob", call.body)
-        message = messages.normalise("BatchPredictionJob", self.kind.inputs(body), snake_case=True)
+        message = messages.normalise("BatchPredictionJob", self.inputs(body), snake_case=True)
         _check_addresses(message)
         warnings = _check_machines(message, call.location.region)
         model, fields = message.get("unmanaged_container_model"), {}
@@ -65,20 +62,18 @@ class BatchPredictionJobs(JobCollection):
                 )
             except UserError as error:
                 raise invalid(str(error)) from None
-        resource, _ = self._start(
-            call.location, body, lambda running: self._run(running, prediction), warnings, **fields
-        )
-        return resource
+        work = partial(self._run, prediction=prediction)
+        return self._start(call.location, body, work, warnings, **fields).resource
 
     def _run(self, running: RunningJob, prediction: Prediction) -> Resource:
         """Predict all lines."""
         prediction = replace(prediction, serving=replace(prediction.serving, log=running.folder / LOG))
-        with self._host.surroundings(running) as found:
-            running.begin()
-            counts = prediction.run(found.machine)
+        with self._host.surroundings(running) as (machine, _):
+            self._begin(running)
+            counts = prediction.run(machine)
             end: Resource = {
                 "state": str(JobState.SUCCEEDED),
-                "outputInfo": {"gcsOutputDirectory": prediction.address(found.machine.buckets)},
+                "outputInfo": {"gcsOutputDirectory": prediction.address(machine.buckets)},
                 "completionStats": {
                     "successfulCount": str(counts.num_predicted),
                     "failedCount": str(counts.num_failed),

@@ -1,12 +1,11 @@
 """The collection customJobs of the API: worker pools run as processes of this machine."""
 
-from localvertex.api.jobs.collection import JobCollection
+from localvertex.api.jobs.collection import JobCollection, RunningJob, failed
 from localvertex.api.jobs.host import JobHost, refusals
-from localvertex.api.jobs.records import JobKind, Resource, failed
-from localvertex.api.jobs.threads import RunningJob
 from localvertex.api.rest import messages
 from localvertex.api.rest.call import Call, Location
 from localvertex.api.rest.errors import Status
+from localvertex.api.rest.records import Resource
 from localvertex.api.rest.store import Store
 from localvertex.jobs import CustomJob, JobState, JobStatus
 from localvertex.jobs.status import StatusFile
@@ -23,7 +22,7 @@ class CustomJobs(JobCollection):
         options: Those of the server.
     """
 
-    kind = JobKind(collection="customJobs", message="CustomJob", objects=("jobSpec",))
+    collection, message, objects = "customJobs", "CustomJob", ("jobSpec",)
 
     def __init__(self, store: Store, log: WriteLine, options: Options) -> None:
         super().__init__(store, log)
@@ -32,10 +31,10 @@ class CustomJobs(JobCollection):
 
     def create(self, call: Call) -> Resource:
         """Start a job."""
-        return self.start(call.location, messages.parse("CustomJob", call.body))[0]
+        return self.start(call.location, messages.parse("CustomJob", call.body)).resource
 
-    def start(self, location: Location, message: Resource) -> tuple[Resource, RunningJob]:
-        """Start a job, and return its resource and the job.
+    def start(self, location: Location, message: Resource) -> RunningJob:
+        """Start a job.
 
         Raises:
             ApiError: The service would refuse it, or it cannot run here.
@@ -47,15 +46,15 @@ class CustomJobs(JobCollection):
 
     def _run(self, running: RunningJob, job: CustomJob, project: str) -> Resource:
         """Run the processes of a job."""
-        with self.host.surroundings(running) as found:
-            status_file = StatusFile(running.folder, found.machine.credentials.secrets.remove)
+        with self.host.surroundings(running) as (machine, ledger):
+            status_file = StatusFile(running.folder, machine.credentials.secrets.remove)
 
             def observe(status: JobStatus) -> None:
                 if status.state is JobState.RUNNING:
-                    running.begin()
+                    self._begin(running)
                 status_file.write(status)
 
-            outcome = self.host.run(job, running, found, project, observe=observe)
+            outcome = self.host.run(job, running, ledger, project, observe=observe, credentials=machine.credentials)
         if outcome.state is not JobState.FAILED:
             return {"state": str(outcome.state)}
         # The service reports a failing user program as an invalid argument.

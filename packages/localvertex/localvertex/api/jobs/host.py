@@ -2,15 +2,14 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from typing import Any
 
-from localvertex.api.jobs.threads import RunningJob
+from localvertex.api.jobs.collection import RunningJob
 from localvertex.api.rest.errors import invalid
 from localvertex.api.rest.store import Store
 from localvertex.api.steps.reach import Reach
 from localvertex.containers.serving.machine import Machine
-from localvertex.credentials.isolation import NoCredentials
+from localvertex.credentials.isolation import IsolatedCredentials, NoCredentials
 from localvertex.errors import TaskFailed
 from localvertex.jobs import CustomJob, FaultLedger, JobStatus, Outcome, Workspace, images, read_job, run_job
 from localvertex.jobs.tuning.trial_run import TrialRun
@@ -34,15 +33,6 @@ def refusals() -> Iterator[None]:
         raise invalid(str(error)) from None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Surroundings:
-    """What the processes of one job find, while it runs."""
-
-    machine: Machine
-    ledger: FaultLedger
-    """Notes which faults happen to it."""
-
-
 class JobHost:
     """Runs the jobs of a server.
 
@@ -63,14 +53,7 @@ class JobHost:
         Raises:
             TaskFailed: The service would refuse it, or it cannot run here.
         """
-        job = read_job(
-            message,
-            region=region,
-            command_prefixes=self._options.command_prefixes,
-            warn=warn,
-            has_images=bool(self.choice.options.engine),
-            stand_ins=self.choice.stand_ins,
-        )
+        job = read_job(message, region=region, warn=warn, choice=self.choice)
         images.check(job, self.choice)
         # Refuses what leads out of a bucket.
         Buckets(root=self.buckets).to_local_paths(job.spec)
@@ -79,8 +62,11 @@ class JobHost:
         return job
 
     @contextmanager
-    def surroundings(self, running: RunningJob) -> Iterator[Surroundings]:
-        """Open the endpoint that the processes of a job find; warn of the faults that did not happen to it."""
+    def surroundings(self, running: RunningJob) -> Iterator[tuple[Machine, FaultLedger]]:
+        """Open the endpoint that the processes of a job find; warn of the faults that did not happen to it.
+
+        Yields what its processes find, and what notes which faults happen to it.
+        """
         ledger = FaultLedger(self._options.faults)
         with closing(NoCredentials()) as credentials:
             machine = Machine(
@@ -88,11 +74,10 @@ class JobHost:
                 processes=running.processes,
                 credentials=credentials,
                 choice=self.choice,
-                command_prefixes=self._options.command_prefixes,
                 buckets=Buckets(root=self.buckets),
             )
             with (self._options.server or Reach()).open_endpoint(machine, running.warn):
-                yield Surroundings(machine=machine, ledger=ledger)
+                yield machine, ledger
         for text in ledger.unused:
             running.warn(text)
 
@@ -100,9 +85,10 @@ class JobHost:
         self,
         job: CustomJob,
         running: RunningJob,
-        found: Surroundings,
+        ledger: FaultLedger,
         project: str,
         *,
+        credentials: IsolatedCredentials,
         observe: Callable[[JobStatus], None],
         trial: TrialRun | None = None,
     ) -> Outcome:
@@ -122,13 +108,13 @@ class JobHost:
                 buckets=self.buckets,
             ),
             processes=running.processes,
-            credentials=found.machine.credentials,
+            credentials=credentials,
             containers=self.choice,
             observe=observe,
             warn=lambda text: running.warn(f"{prefix}{text}"),
             report=lambda text: running.report(f"{prefix}{text}"),
             cancel=trial.cancel if trial else running.processes.stopped,
             injected=self._options.faults,
-            ledger=found.ledger,
+            ledger=ledger,
             gpus=trial.gpus if trial else None,
         )

@@ -4,18 +4,18 @@ A pipeline starts a custom job, which is a resource of its own, and adds the mod
 version in the registry is the proof that the job has succeeded, also when the server is killed in between.
 """
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from localvertex.api.jobs.collection import JobCollection
+from localvertex.api.jobs.collection import JobCollection, RunningJob, failed
 from localvertex.api.jobs.custom_jobs import CustomJobs
 from localvertex.api.jobs.host import refusals
-from localvertex.api.jobs.records import JobKind, Resource, failed
-from localvertex.api.jobs.threads import RunningJob
 from localvertex.api.models.models import Models, Upload
 from localvertex.api.rest import messages
 from localvertex.api.rest.call import Call, Location
 from localvertex.api.rest.errors import Status, invalid, rpc_error
+from localvertex.api.rest.records import Resource
 from localvertex.api.rest.store import ID, Store
 from localvertex.errors import TaskFailed
 from localvertex.jobs import JobState
@@ -41,13 +41,9 @@ class TrainingPipelines(JobCollection):
         models: Those of the server, which get the trained models.
     """
 
-    kind = JobKind(
-        collection="trainingPipelines",
-        message="TrainingPipeline",
-        objects=("trainingTaskInputs", "modelToUpload"),
-        optional=("trainingTaskDefinition", "modelId", "parentModel"),
-        states="PIPELINE_STATE",
-    )
+    collection, message, states = "trainingPipelines", "TrainingPipeline", "PIPELINE_STATE"
+    objects = ("trainingTaskInputs", "modelToUpload")
+    optional = ("trainingTaskDefinition", "modelId", "parentModel")
 
     def __init__(self, store: Store, log: WriteLine, custom_jobs: CustomJobs, models: Models) -> None:
         super().__init__(store, log)
@@ -77,16 +73,14 @@ class TrainingPipelines(JobCollection):
             self._custom_jobs.host.read(job, call.location.region, lambda _: None)
         upload = self._upload(call, body, job)
         fields = {_MODEL: upload.versions.folder.name} if upload else {}
-        resource, _ = self._start(
-            call.location, body, lambda running: self._run(running, call.location, job, upload), **fields
-        )
-        return self._shown(resource)
+        work = partial(self._run, location=call.location, job=job, upload=upload)
+        return self._shown(self._start(call.location, body, work, **fields).resource)
 
     def cancel(self, call: Call) -> dict[str, Any]:
         """Ask a running pipeline and its job to stop; one that has ended is unchanged."""
         with self._store.lock:
             super().cancel(call)
-            self._custom_jobs.threads.cancel(self._backing.get(call.resource_id, ""))
+            self._custom_jobs.stop(self._backing.get(call.resource_id, ""))
         return {}
 
     def _upload(self, call: Call, body: Resource, job: Resource) -> Upload | None:
@@ -107,19 +101,19 @@ class TrainingPipelines(JobCollection):
         with self._store.lock:
             # A request to cancel comes before this or finds the job.
             running.processes.check_stopped()
-            resource, backing = self._custom_jobs.start(location, job)
+            backing = self._custom_jobs.start(location, job)
             self._backing[running.number] = backing.number
-            running.update(trainingTaskMetadata={"backingCustomJob": resource["name"]})
-            running.begin()
-        end = backing.wait()
+            self._update(running.number, trainingTaskMetadata={"backingCustomJob": backing.resource["name"]})
+            self._begin(running)
+        end = backing.end.result()
         del self._backing[running.number]
         running.processes.check_stopped()
         if end["state"] == JobState.CANCELLED:
-            return failed(Status.ABORTED, f"{resource['name']} was cancelled")
+            return failed(Status.ABORTED, f"{backing.resource['name']} was cancelled")
         if end["state"] != JobState.SUCCEEDED or upload is None:
             return end
         number = self._add(running, upload, f"{_output_of(job).rstrip('/')}/model")
-        return _succeeded(self._records.read_stored(running.number), upload.resource, number)
+        return _succeeded(self._read_stored(running.number), upload.resource, number)
 
     def _add(self, running: RunningJob, upload: Upload, address: str) -> str:
         """Add the model, and return the number of its version.
@@ -141,7 +135,7 @@ class TrainingPipelines(JobCollection):
         if ID.fullmatch(model := str(job.get(_MODEL, ""))):
             location, number = job["name"].rsplit("/", 2)[0], job["name"].rpartition("/")[2]
             versions = ModelVersions.of(self._work_dir, model)
-            if version := versions.find_upload(f"{self.kind.collection}/{number}"):
+            if version := versions.find_upload(f"{self.collection}/{number}"):
                 return _succeeded(job, f"{location}/models/{model}", version)
         fields = super()._stop_fields(job)
         if fields["state"] == JobState.CANCELLED:

@@ -2,13 +2,12 @@
 
 import json
 
-from localvertex.api.jobs.collection import JobCollection
+from localvertex.api.jobs.collection import JobCollection, RunningJob, failed
 from localvertex.api.jobs.host import JobHost, refusals
-from localvertex.api.jobs.records import JobKind, Resource, failed
-from localvertex.api.jobs.threads import RunningJob
 from localvertex.api.rest import messages
 from localvertex.api.rest.call import Call
 from localvertex.api.rest.errors import Status, invalid
+from localvertex.api.rest.records import Resource
 from localvertex.api.rest.store import Store
 from localvertex.errors import Cancelled, TaskFailed
 from localvertex.executors.google_cloud.tuning_job import BAYESIAN
@@ -32,12 +31,9 @@ class TuningJobs(JobCollection):
         host: Runs the trials.
     """
 
-    kind = JobKind(
-        collection="hyperparameterTuningJobs",
-        message="HyperparameterTuningJob",
-        objects=("studySpec", "trialJobSpec"),
-        optional=("maxTrialCount", "parallelTrialCount", "maxFailedTrialCount"),
-    )
+    collection, message = "hyperparameterTuningJobs", "HyperparameterTuningJob"
+    objects = ("studySpec", "trialJobSpec")
+    optional = ("maxTrialCount", "parallelTrialCount", "maxFailedTrialCount")
 
     def __init__(self, store: Store, log: WriteLine, host: JobHost) -> None:
         super().__init__(store, log)
@@ -46,7 +42,7 @@ class TuningJobs(JobCollection):
     def create(self, call: Call) -> Resource:
         """Start a job."""
         body = messages.parse("HyperparameterTuningJob", call.body)
-        message = messages.normalise("HyperparameterTuningJob", self.kind.inputs(body), snake_case=True)
+        message = messages.normalise("HyperparameterTuningJob", self.inputs(body), snake_case=True)
         region = call.location.region
         warnings: list[str] = []
         with refusals():
@@ -55,31 +51,35 @@ class TuningJobs(JobCollection):
             raise invalid(f"parallelTrialCount: expected up to {_MAX_PARALLEL}, found {job.parallel_trials}")
         if job.study.algorithm is Algorithm.ALGORITHM_UNSPECIFIED:
             warnings.append(BAYESIAN)
-        name = call.location.child(self.kind.collection, "")
-        resource, _ = self._start(
+        return self._start(
             call.location,
             body,
-            lambda running: self._run(running, job, f"{name}{running.number}", call.location.project),
+            lambda running: self._run(running, job, call.location.project),
             dict.fromkeys(warnings),
-        )
-        return resource
+        ).resource
 
-    def _run(self, running: RunningJob, job: TuningJob, name: str, project: str) -> Resource:
+    def _run(self, running: RunningJob, job: TuningJob, project: str) -> Resource:
         """Run the trials."""
-        with self._host.surroundings(running) as found:
+        with self._host.surroundings(running) as (machine, ledger):
             tuning = TuningRun(
                 job,
-                name=name,
+                name=running.resource["name"],
                 folder=running.folder,
                 run_job=lambda each, trial: self._host.run(
-                    each, running, found, project, trial=trial, observe=trial.observe
+                    each,
+                    running,
+                    ledger,
+                    project,
+                    credentials=machine.credentials,
+                    trial=trial,
+                    observe=trial.observe,
                 ),
                 stopped=running.processes.stopped,
                 observe=lambda _: None,
                 warn=running.warn,
                 report=running.report,
             )
-            running.begin()
+            self._begin(running)
             try:
                 tuning.execute()
                 end = {"state": str(JobState.SUCCEEDED)}
@@ -87,24 +87,24 @@ class TuningJobs(JobCollection):
                 end = {"state": str(JobState.CANCELLED)}
             except TaskFailed as error:
                 end = failed(Status.INVALID_ARGUMENT, str(error))
-        return end | {"trials": self._trials(running.number)}
+        return end | {"trials": self._trials(running.resource)}
 
-    def _trials(self, number: str) -> list[Resource]:
-        """Return the trials of a job from its folder."""
+    def _trials(self, job: Resource) -> list[Resource]:
+        """Return the trials of a job from its folder; none of a damaged record."""
         try:
-            found = json.loads((self._records.folder(number) / FILE).read_text())["trials"]
+            found = json.loads((self._folder(job["name"].rpartition("/")[2]) / FILE).read_text())["trials"]
         except (OSError, ValueError, LookupError, TypeError, RecursionError):
             return []
         return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
 
     def _stop_fields(self, job: Resource) -> Resource:
         """Return the fields of a job that ended with its server."""
-        trials = self._trials(job["name"].rpartition("/")[2]) if "name" in job else []
-        stopped = [each | {"state": "STOPPING"} if each.get("state") == "ACTIVE" else each for each in trials]
+        stopped = [
+            each | {"state": "STOPPING"} if each.get("state") == "ACTIVE" else each for each in self._trials(job)
+        ]
         return super()._stop_fields(job) | {"trials": stopped}
 
     def _shown(self, job: Resource) -> Resource:
         """Return a job with its trials."""
-        if job["state"] in FINAL_STATES:
-            return super()._shown(job)
-        return super()._shown(job) | {"trials": self._trials(job["name"].rpartition("/")[2])}
+        trials = {} if job["state"] in FINAL_STATES else {"trials": self._trials(job)}
+        return super()._shown(job) | trials

@@ -4,6 +4,7 @@ It asks nothing, runs nothing of the folder, and overwrites nothing: a file that
 contained is printed.
 """
 
+import argparse
 import textwrap
 from pathlib import Path
 
@@ -45,12 +46,13 @@ def test_{name}(run_pipeline):
 '''
 
 
-def init(folder: Path) -> int:
+def execute(options: argparse.Namespace) -> int:
     """Search a folder, print the table, and write the two files; return the exit code.
 
     Raises:
         UserError: It is not a folder, or a file cannot be written.
     """
+    folder: Path = options.folder
     if not folder.is_dir():
         raise UserError(f"{reading.display(folder)} is not a folder; give the folder of a repository")
     rows, test_folders = search(folder)

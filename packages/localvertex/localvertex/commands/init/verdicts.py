@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from accelerators.document import examine
-from localvertex.errors import Refused
+from localvertex.errors import Refusal, Refused
 from localvertex.executors.custom_job import CustomJobExecutor
 from localvertex.runner import engine
 from localvertex.runner.checks import addresses
@@ -16,7 +16,7 @@ from localvertex.runner.checks.proposal import proposed
 from localvertex.runner.options import Options
 from localvertex.values.buckets import Buckets
 from localvertex_base.compiled.load import documents_of, pipeline_of
-from localvertex_base.compiled.spec import Pipeline
+from localvertex_base.compiled.spec import Container, Pipeline
 from localvertex_base.userinput import reading
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.parameters import complete
@@ -27,6 +27,8 @@ ORDER = (RUNS, NEEDS, REFUSED, CANNOT)
 """The verdicts of compiled files, the best first."""
 _KEYS = {"pipelineSpec", "pipeline_spec", "deploymentSpec", "deployment_spec"}
 _MAX_REASONS = 3
+_BIGQUERY = re.compile(r"\bgoogle\.cloud(?:\.| import )bigquery\b")
+_CALLS_BIGQUERY = "calls BigQuery: give its outputs"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,14 +76,14 @@ def judge(root: Path, path: Path) -> list[Row]:
         verdict, reasons = REFUSED, errors
     details = reasons[:_MAX_REASONS]
     if verdict == NEEDS:
-        details = [", ".join(re.findall(r"^\[.*", proposal, re.MULTILINE))]
+        tables = ", ".join(re.findall(r"^\[.*", proposal, re.MULTILINE))
+        details = [tables, *(each for each in reasons if each.endswith(_CALLS_BIGQUERY))]
     if missing:
         details.append(f"parameters without a default: {', '.join(missing)}")
-    accepts = CustomJobExecutor().accepts
     jobs = [
         task.path
         for task in named_tasks(pipeline)
-        if (executor := pipeline.executors.get(task.component.executor)) and accepts(executor)
+        if (executor := pipeline.executor_of(task.spec)) and CustomJobExecutor().accepts(executor)
     ]
     return [
         Row(
@@ -91,7 +93,7 @@ def judge(root: Path, path: Path) -> list[Row]:
             details=details,
             proposal=proposal,
             missing=missing,
-            custom_job=jobs[0] if jobs else "",
+            custom_job=next(iter(jobs), ""),
         )
     ]
 
@@ -113,6 +115,10 @@ def _here(path: Path, pipeline: Pipeline, missing: dict[str, Any]) -> tuple[str,
         reasons = list(error.reasons)
     # A run would refuse the addresses only after the steps have their stand-ins.
     reasons += addresses.refusals(pipeline, values, buckets=Buckets(), has_credentials=False)
+    for task in pipeline.tasks:
+        container = pipeline.executor_of(task)
+        if isinstance(container, Container) and _BIGQUERY.search("\n".join(container.command)):
+            reasons.append(Refusal(f"{task.path}: {_CALLS_BIGQUERY}", "step", task.path))
     proposal = proposed(pipeline, reasons)
     # Only a reason with a way on changes the proposal.
     others = [each for each in reasons if not proposed(pipeline, [each])]

@@ -94,8 +94,7 @@ def _of_message(name: str, message: dict[str, Any], options: Options) -> CustomJ
             message,
             region=options.region,
             warn=lambda text: print(f"warning: {text}"),
-            command_prefixes=options.command_prefixes,
-            has_images=bool(options.containers.engine),
+            choice=options.container_choice,
         )
     except TaskFailed as error:
         raise UserError(f"{name}: {error}") from None

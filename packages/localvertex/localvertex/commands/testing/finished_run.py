@@ -50,17 +50,28 @@ class FinishedRun:
     """By step, its log, followed by those of the replicas of its custom job."""
     tasks: BySteps
     """By step, its entry in run.json, for example `tasks["train"]["custom_job"]["num_restarts"]`."""
-    models: list[Any]
-    """The models of the run, as in run.json."""
     given: set[str]
     """The paths of the steps that did not run, because the test or localvertex.toml gave their outputs."""
     run_dir: Path
     """The folder of the run."""
 
 
-def finished_run(record: dict[str, Any]) -> FinishedRun:
-    """Return the run with this record, whose files exist."""
+def finished_run(record: dict[str, Any], *, expects_failure: bool) -> FinishedRun:
+    """Return the run with this record, whose files exist.
+
+    A fault that did not happen is a failure, too: the test would show nothing.
+
+    Raises:
+        PipelineFailed: The run did not end as expected.
+    """
+    __tracebackhide__ = True
     run_dir, buckets = Path(record["work_dir"], record["run_id"]), Buckets.of_record(record)
+    has_failed, unused = record["state"] != State.SUCCEEDED, record["unused_faults"]
+    if has_failed != expects_failure or unused:
+        why = record["error"] if has_failed != expects_failure else unused[0]
+        head = f"pipeline {record['pipeline_name']} {record['state']}: {why or 'expected a failure'}"
+        text = [head, *(f"  | {line}" for line in failure.log_of(record, run_dir)[1]), f"run: {run_dir}"]
+        raise PipelineFailed("\n".join(map(one_line, text)))
     steps = BySteps({task["path"]: task for task in record["tasks"] if task["kind"] == "step"})
     metrics = BySteps({path: {} for path in steps})
     for each in record["metrics"]:
@@ -76,28 +87,9 @@ def finished_run(record: dict[str, Any]) -> FinishedRun:
         metrics=metrics,
         logs=BySteps(logs),
         tasks=steps,
-        models=record["models"],
         given={path for path, task in steps.items() if task["state"] == State.GIVEN},
         run_dir=run_dir,
     )
-
-
-def check(record: dict[str, Any], *, expects_failure: bool) -> None:
-    """Check that a run ended as expected; a fault that did not happen counts, too: the test would show nothing.
-
-    Raises:
-        PipelineFailed: It did not.
-    """
-    __tracebackhide__ = True
-    has_failed, unused = record["state"] != State.SUCCEEDED, record["unused_faults"]
-    if has_failed == expects_failure and not unused:
-        return
-    why = record["error"] if has_failed != expects_failure else unused[0]
-    run_dir = Path(record["work_dir"], record["run_id"])
-    _, lines = failure.log_of(record, run_dir)
-    head = f"pipeline {record['pipeline_name']} {record['state']}: {why or 'expected a failure'}"
-    text = [head, *(f"  | {line}" for line in lines), f"run: {run_dir}"]
-    raise PipelineFailed("\n".join(map(one_line, text)))
 
 
 def _values(outputs: Mapping[str, Any], buckets: Buckets) -> dict[str, Any]:

@@ -113,7 +113,7 @@ def run_pipeline(_localvertex_folder: Path, request: pytest.FixtureRequest) -> C
         """
         __tracebackhide__ = True
         import localvertex
-        from localvertex.commands.testing.finished_run import check, finished_run
+        from localvertex.commands.testing.finished_run import finished_run
         from localvertex.jobs.faults.faults import parse
         from localvertex.show.terminal.lines import Lines
         from localvertex.values import configuration
@@ -121,13 +121,13 @@ def run_pipeline(_localvertex_folder: Path, request: pytest.FixtureRequest) -> C
         toml = root / (config or configuration.FILE)
         found = configuration.read(toml) if config or toml.exists() else configuration.Configuration(file=toml)
         # Paths become texts.
-        outputs = found.given_outputs | json.loads(json.dumps(given or {}, default=str))
+        outputs = {name: {"outputs": each} for name, each in json.loads(json.dumps(given or {}, default=str)).items()}
         own: dict[str, Any] = {
             "work_dir": _localvertex_folder / "runs",
             "gcs_root": _localvertex_folder / "buckets",
             # The SDK names its jobs by pipeline and second; a run of the same test must not take such a name.
             "run_id": f"run-{next(numbers)}",
-            "configuration": replace(found, given_outputs=outputs, create_buckets=True),
+            "configuration": replace(found, step={**found.step, **outputs}, buckets={**found.buckets, "create": True}),
             "faults": tuple(map(parse, faults)),
         }
         path = root / file if isinstance(file, str | Path) else _compiled(file, _localvertex_folder)
@@ -135,8 +135,7 @@ def run_pipeline(_localvertex_folder: Path, request: pytest.FixtureRequest) -> C
         record = localvertex.run(path, parameters=parameters, artifacts=artifacts, options=how, display=Lines(print))
         if record["stopped_by_signal"]:
             signal.raise_signal(record["stopped_by_signal"])
-        check(record, expects_failure=expect_failure)
-        return finished_run(record)
+        return finished_run(record, expects_failure=expect_failure)
 
     return run
 

@@ -73,7 +73,7 @@ class ServingContainer:
         Raises:
             UserError: The engine that the user has named cannot be used.
         """
-        if self.image in choice.local_images:
+        if self.image in choice.command_prefixes:
             return ""
         if not self.command and not choice.options.engine:
             return _NO_COMMAND.format(image=self.image)
@@ -86,7 +86,7 @@ class ServingContainer:
 
     def is_confined(self, choice: Choice) -> bool:
         """Return whether its command runs as a container command, and not as a program of this machine's Python."""
-        return self.image not in choice.local_images and commands.is_foreign_command(
+        return self.image not in choice.command_prefixes and commands.is_foreign_command(
             (*self.command, *self.arguments), dict(self.env), choice
         )
 

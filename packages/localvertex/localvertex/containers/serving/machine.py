@@ -6,7 +6,6 @@ from pathlib import Path
 from localvertex.containers.choice import Choice
 from localvertex.credentials.isolation import IsolatedCredentials
 from localvertex.processes.processes import Processes
-from localvertex.values.arguments import CommandPrefixes
 from localvertex.values.buckets import Buckets
 
 
@@ -19,6 +18,4 @@ class Machine:
     processes: Processes
     credentials: IsolatedCredentials
     choice: Choice
-    command_prefixes: CommandPrefixes = field(default_factory=dict)
-    """Local commands in place of container images, by image."""
     buckets: Buckets = field(default_factory=Buckets)

@@ -235,7 +235,7 @@ class ServingProcess:
         env = environments.add_own(own_environment() | service | own, self._own)
         env = machine.credentials.environment(env, declared=container.env)
         if not self._is_confined:
-            prefix = machine.command_prefixes.get(container.image, ())
+            prefix = machine.choice.command_prefixes.get(container.image, ())
             words = [*prefix, *command, *arguments]
             if not prefix and words[0] in ("python", "python3"):
                 words[0] = env["PIP_PYTHON"]

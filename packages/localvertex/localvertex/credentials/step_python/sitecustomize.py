@@ -67,12 +67,6 @@ def _is_vertex(host: str) -> bool:
     return "aiplatform." in host and _is_google(host)
 
 
-def _is_public(method: str, url: Any, has_token: bool) -> bool:
-    """Return whether a request only reads an object that everybody can read, for example a dataset of Keras."""
-    is_object = (url.hostname or "").endswith(_STORAGE) and not url.path.startswith(_API_PATHS) and not url.query
-    return is_object and not has_token and method in ("GET", "HEAD")
-
-
 def _endpoint() -> Any:
     """Return address and token of the run's endpoint; empty if there is none."""
     import json
@@ -138,7 +132,9 @@ def _check(owner: Any, name: str, look: Any) -> None:
         host, thread = url.hostname or "", _thread.get_ident()
         if not _is_google(host) or thread in _downloads:
             return original(*args, **options)
-        if not _is_public(method, url, has_token):
+        # Everybody can read some objects, for example a dataset of Keras.
+        is_object = host.endswith(_STORAGE) and not url.path.startswith(_API_PATHS) and not url.query
+        if not is_object or has_token or method not in ("GET", "HEAD"):
             _refuse(host, f"{method} {url.path}" if method else "a connection")
         _downloads.add(thread)
         try:
@@ -236,14 +232,12 @@ def _change_auth(module: ModuleType) -> None:
     vars(default)["__wrapped__"], vars(module)["default"] = vars(module)["default"], default
 
 
-def _change_projects(module: ModuleType) -> None:
-    """Answer what the SDK would ask the Resource Manager when it looks for a bucket."""
-    vars(module)["get_project_number"] = lambda *_, **__: PROJECT_NUMBER
-
-
 _CHANGES = {
     "google.auth._default": _change_auth,
-    "google.cloud.aiplatform.utils.resource_manager_utils": _change_projects,
+    # The SDK would ask the Resource Manager when it looks for a bucket.
+    "google.cloud.aiplatform.utils.resource_manager_utils": lambda module: setattr(
+        module, "get_project_number", lambda *_, **__: PROJECT_NUMBER
+    ),
     "grpc": _change_grpc,
     "grpc.aio": _change_grpc,
     "requests.adapters": _change_requests,

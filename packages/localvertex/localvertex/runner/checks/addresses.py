@@ -8,7 +8,7 @@ from localvertex.credentials.emulator import has_emulator
 from localvertex.errors import Refusal
 from localvertex.executors.python_step import PythonStepExecutor
 from localvertex.values.buckets import Buckets, OutsideBucket, addresses, is_mounted
-from localvertex_base.compiled.spec import Component, Container, Importer, Pipeline
+from localvertex_base.compiled.spec import Importer, Pipeline
 from localvertex_base.userinput.errors import UserError
 
 _Used = tuple[str, str, bool]
@@ -65,15 +65,13 @@ def create_buckets(pipeline: Pipeline, values: Mapping[str, Any], buckets: Bucke
 
 def _used(pipeline: Pipeline, values: Mapping[str, Any]) -> list[_Used]:
     found = [(f"parameter {name}", address, False) for name, value in values.items() for address in addresses(value)]
-    found += [each for component in pipeline.reachable for each in _in_dag(component, pipeline)]
-    return found + [each for component in pipeline.reachable for each in _in_executor(component, pipeline)]
+    return [*found, *_in_tasks(pipeline), *_in_executors(pipeline)]
 
 
-def _in_dag(component: Component, pipeline: Pipeline) -> Iterator[_Used]:
-    """Yield the addresses in the constants and defaults of a dag's tasks."""
-    for task in component.dag.tasks.values() if component.dag else ():
-        used = pipeline.components.get(task.component)
-        executor = pipeline.executors.get(used.executor) if used else None
+def _in_tasks(pipeline: Pipeline) -> Iterator[_Used]:
+    """Yield the addresses in the constants and defaults of the tasks."""
+    for task in pipeline.tasks:
+        used, executor = pipeline.components.get(task.component), pipeline.executor_of(task)
         if used is None or (isinstance(executor, Importer) and executor.uri is not None):
             continue  # kfp also writes the URI of an importer as a constant of its task.
         constants = {name: source.constant for name, source in task.parameters.items()}
@@ -84,16 +82,15 @@ def _in_dag(component: Component, pipeline: Pipeline) -> Iterator[_Used]:
                 yield f"{task.path}.inputs.parameters.{name}", address, is_import
 
 
-def _in_executor(component: Component, pipeline: Pipeline) -> Iterator[_Used]:
-    """Yield the addresses in a step's own definition: an importer's URI, a container's command and variables."""
-    executor = pipeline.executors.get(component.executor)
-    if isinstance(executor, Importer):
-        for address in addresses(executor.uri):
-            yield executor.path, address, True
-    elif isinstance(executor, Container):
-        words = [] if PythonStepExecutor().accepts(executor) else [*executor.command, *executor.args]
-        for value in (words, executor.env):
-            yield from ((executor.path, address, False) for address in addresses(value))
+def _in_executors(pipeline: Pipeline) -> Iterator[_Used]:
+    """Yield the addresses in the definitions of steps: an importer's URI, a container's command and variables."""
+    for component in pipeline.reachable:
+        executor = pipeline.executors.get(component.executor)
+        if isinstance(executor, Importer):
+            yield from ((executor.path, address, True) for address in addresses(executor.uri))
+        elif executor:
+            words = [] if PythonStepExecutor().accepts(executor) else [*executor.command, *executor.args]
+            yield from ((executor.path, address, False) for address in addresses([words, executor.env]))
 
 
 def _problem(used: _Used, buckets: Buckets, creates_buckets: bool) -> str:

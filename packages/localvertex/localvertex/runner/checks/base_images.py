@@ -6,47 +6,42 @@ Only the text of a step is read, and nothing is imported.
 import ast
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from localvertex.containers.choice import Choice
-from localvertex.containers.stand_ins import StandIn, advice, is_plain, package_of
+from localvertex.containers.stand_ins import advice, is_plain, package_of
 from localvertex.errors import Refusal
 from localvertex.executors.python_step import PythonStepExecutor, installs_packages
 from localvertex.processes.interpreters import OWN
-from localvertex_base.compiled.spec import Component, Container, Pipeline
+from localvertex_base.compiled.spec import Pipeline
 
 _MAY_FIND_MORE = re.compile(r"\bpip\b|\bsys\.path\b|\bsite\b|PYTHONPATH")
 """Steps that install packages or look for modules themselves."""
 
 
-def refusals(pipeline: Pipeline, components: Iterable[Component], choice: Choice) -> list[str]:
-    """Return one reason for each Python step that cannot import what it needs."""
-    reasons: list[str] = []
-    for component in components:
-        container = pipeline.executors.get(component.executor)
-        if isinstance(container, Container) and not container.replacement and PythonStepExecutor().accepts(container):
-            stand_in = choice.stand_ins.of(container.image, container.command)
-            reasons += _problems(container, stand_in)
-    return reasons
-
-
-def _problems(container: Container, stand_in: StandIn) -> Iterator[str]:
-    python, installs = stand_in.python, installs_packages(container.command) or bool(stand_in.packages)
-    if python is not OWN and not python.has("kfp") and not installs:
-        yield f"{container.path}: {python.path} has no kfp, which the step needs; run: {python.path} -m pip install kfp"
-    if installs or is_plain(container.image) or _MAY_FIND_MORE.search(container.command[-1]):
-        return
-    for module in _imported(container.command[-1]):
-        if not (module in sys.stdlib_module_names or stand_in.finds(module)):
+def refusals(pipeline: Pipeline, choice: Choice) -> Iterator[str]:
+    """Yield one reason for each module that a Python step needs and cannot import."""
+    for container in pipeline.containers:
+        if container.replacement or not PythonStepExecutor().accepts(container):
+            continue
+        stand_in, source = choice.stand_ins.of(container.image, container.command), container.command[-1]
+        python, installs = stand_in.python, installs_packages(container.command) or bool(stand_in.packages)
+        if python is not OWN and not python.has("kfp") and not installs:
+            text = f"{python.path} has no kfp, which the step needs; run: {python.path} -m pip install kfp"
+            yield f"{container.path}: {text}"
+        finds_more = installs or is_plain(container.image) or _MAY_FIND_MORE.search(source)
+        for module in () if finds_more else _imported(source) - sys.stdlib_module_names:
+            if stand_in.finds(module):
+                continue
             if folder := _source_folder(module):
                 # An index may have another package with the name of the user's module.
                 table = f'[image."{container.image}"]'
                 text = f'its base image has {module}, and so has this repository; add to {table}: path = "{folder}"'
                 yield Refusal(f"{container.path}: {text}", "image", container.image)
-                continue
-            text = f"{container.path}: {advice(container.image, module)}"
-            yield Refusal(text, "install", f"{container.image} {package_of(module)}")
+            else:
+                text = f"{container.path}: {advice(container.image, module)}"
+                yield Refusal(text, "install", f"{container.image} {package_of(module)}")
 
 
 def _source_folder(module: str) -> str:

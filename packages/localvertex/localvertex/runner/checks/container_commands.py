@@ -1,6 +1,6 @@
 """Container commands of a pipeline: whether and how they can run here, checked before anything starts."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from localvertex.containers.choice import Choice
 from localvertex.containers.programs import missing
@@ -14,17 +14,17 @@ from localvertex.values.arguments import expand_arguments
 from localvertex.values.placeholders import Unresolvable
 from localvertex_base.compiled.launchers import launcher_module
 from localvertex_base.compiled.payload import mentioned_inputs
-from localvertex_base.compiled.spec import Component, Container, Pipeline
+from localvertex_base.compiled.spec import Container, Pipeline
 
 
-def refusals(pipeline: Pipeline, components: Iterable[Component], choice: Choice) -> list[Refusal]:
-    """Return one reason for each container command of these components that cannot run here.
+def refusals(pipeline: Pipeline, choice: Choice) -> list[Refusal]:
+    """Return one reason for each container command that cannot run here.
 
     Raises:
         UserError: The engine that the user has named cannot be used.
     """
     reasons: list[Refusal] = []
-    for component in components:
+    for component in pipeline.reachable:
         container = pipeline.executors.get(component.executor)
         if isinstance(container, Container) and _runs_own_command(container) and (text := _problem(container, choice)):
             image = container.image or "(none)"
@@ -37,15 +37,14 @@ def refusals(pipeline: Pipeline, components: Iterable[Component], choice: Choice
             stand_in = ("image", container.image) if is_in_image else ("step", component.executor)
             reasons.append(Refusal(line, *stand_in))
     return reasons + [
-        Refusal(f"{path}: {text}", "image", image) for path, text, image in _jobs(pipeline, components, choice) if text
+        Refusal(f"{path}: {text}", "image", image) for path, text, image in _jobs(pipeline, choice) if text
     ]
 
 
-def announcement(pipeline: Pipeline, components: Iterable[Component], choice: Choice) -> str:
+def announcement(pipeline: Pipeline, choice: Choice) -> str:
     """Return how the container commands of a pipeline run; empty when it has none."""
-    found = (pipeline.executors.get(component.executor) for component in components)
-    has_commands = any(isinstance(each, Container) and _runs_own_command(each) for each in found)
-    return choice.how.announcement if has_commands or any(True for _ in _jobs(pipeline, components, choice)) else ""
+    has_commands = any(map(_runs_own_command, pipeline.containers)) or any(True for _ in _jobs(pipeline, choice))
+    return choice.how.announcement if has_commands else ""
 
 
 def _runs_own_command(container: Container) -> bool:
@@ -75,17 +74,14 @@ def _problem(container: Container, choice: Choice) -> str:
     return ""
 
 
-def _jobs(pipeline: Pipeline, components: Iterable[Component], choice: Choice) -> Iterator[tuple[str, str, str]]:
+def _jobs(pipeline: Pipeline, choice: Choice) -> Iterator[tuple[str, str, str]]:
     """Yield path, problem and image of each container command in worker pools that the file contains."""
-    for dag in [each.dag for each in components if each.dag]:
-        for task in dag.tasks.values():
-            used = pipeline.components.get(task.component)
-            executor = pipeline.executors.get(used.executor) if used else None
-            source = task.parameters.get("worker_pool_specs")
-            if executor is None or not CustomJobExecutor().accepts(executor) or source is None:
-                continue
-            for number, pool in enumerate(source.constant if isinstance(source.constant, list) else ()):
-                if images.is_foreign_spec(pool, choice):
-                    path = f"{source.path or task.path}[{number}].container_spec"
-                    image = str((pool.get("container_spec") or {}).get("image_uri", ""))
-                    yield path, images.problem_of_spec(pool, choice), image
+    for task in pipeline.tasks:
+        executor, source = pipeline.executor_of(task), task.parameters.get("worker_pool_specs")
+        if executor is None or not CustomJobExecutor().accepts(executor) or source is None:
+            continue
+        for number, pool in enumerate(source.constant if isinstance(source.constant, list) else ()):
+            if images.is_foreign_spec(pool, choice):
+                path = f"{source.path or task.path}[{number}].container_spec"
+                image = str((pool.get("container_spec") or {}).get("image_uri", ""))
+                yield path, images.problem_of_spec(pool, choice), image

@@ -4,6 +4,7 @@ import shlex
 from dataclasses import replace
 
 from localvertex.containers.choice import Choice
+from localvertex.containers.stand_ins import StandIns
 from localvertex.errors import Refusal
 from localvertex.executors import find_executor
 from localvertex.executors.container_command import ContainerCommandExecutor
@@ -33,37 +34,32 @@ def from_options(options: list[str]) -> dict[str, tuple[str, ...]]:
     return prefixes
 
 
-def check(pipeline: Pipeline, command_prefixes: CommandPrefixes) -> None:
-    """Refuse images that the pipeline does not use.
+def check(pipeline: Pipeline, command_prefixes: CommandPrefixes, stand_ins: StandIns) -> None:
+    """Refuse images that the pipeline does not use, and of localvertex.toml those that look like misspelt ones of it.
 
     Raises:
-        UserError: No container has one of the images, and there are no custom jobs, whose images only the run knows.
+        UserError: There is one, and there are no custom jobs, whose images only the run knows.
     """
+    if any(CustomJobExecutor().accepts(each) for each in pipeline.executors.values()):
+        return
     known = {each.image for each in pipeline.executors.values() if isinstance(each, Container)}
-    has_custom_jobs = any(CustomJobExecutor().accepts(each) for each in pipeline.executors.values())
-    for image in set() if has_custom_jobs else command_prefixes.keys() - known:
+    for image in command_prefixes.keys() - known:
         names = ", ".join(sorted(known)) or "(none)"
         raise UserError(f"--image {image}: no step uses this container image; the pipeline uses: {names}")
+    stand_ins.check(known)
 
 
-def apply(pipeline: Pipeline, command_prefixes: CommandPrefixes) -> Pipeline:
-    """Return the pipeline with each `--image` command put before the commands of its image's containers."""
-    return replace(
-        pipeline,
-        executors={
-            name: replace(each, replacement=command_prefixes.get(each.image, ()))
-            if isinstance(each, Container)
-            else each
-            for name, each in pipeline.executors.items()
-        },
-    )
+def apply(pipeline: Pipeline, choice: Choice) -> tuple[Pipeline, list[str]]:
+    """Return the pipeline with what the user has named in place of images, and why some of it cannot be used.
 
-
-def apply_stand_ins(pipeline: Pipeline, choice: Choice) -> tuple[Pipeline, list[str]]:
-    """Return the pipeline with the stand-ins of localvertex.toml in place of images, and why others cannot be used."""
+    A command of `--image` is put before the commands of its image's containers.
+    """
     executors, reasons = dict(pipeline.executors), list[str]()
     for name, each in executors.items():
-        if not isinstance(each, Container) or each.replacement:
+        if not isinstance(each, Container):
+            continue
+        if prefix := choice.command_prefixes.get(each.image):
+            executors[name] = replace(each, replacement=prefix)
             continue
         stand_in = choice.stand_ins.of(each.image, (*each.command, *each.args))
         words: tuple[str, ...] = ()
@@ -75,13 +71,3 @@ def apply_stand_ins(pipeline: Pipeline, choice: Choice) -> tuple[Pipeline, list[
         each = replace(each, code=stand_in.digest())
         executors[name] = replace(each, replacement=words[:1], command=(), args=words[1:]) if words else each
     return replace(pipeline, executors=executors), reasons
-
-
-def check_stand_ins(pipeline: Pipeline, choice: Choice) -> None:
-    """Refuse a misspelt image of localvertex.toml.
-
-    Raises:
-        UserError: There is one, and there are no custom jobs, whose images only the run knows.
-    """
-    if not any(CustomJobExecutor().accepts(each) for each in pipeline.executors.values()):
-        choice.stand_ins.check({each.image for each in pipeline.executors.values() if isinstance(each, Container)})

@@ -86,10 +86,10 @@ def apply(
     Raises:
         UserError: A task or an output does not exist, an output is missing, or a value is of another type.
     """
-    every = {each.path: each for each in named_tasks(pipeline)} if configuration.given_outputs else {}
+    every = {each.path: each for each in named_tasks(pipeline)} if configuration.step else {}
     found: dict[str, dict[str, Any]] = {}
     problems = []
-    for name, outputs in configuration.given_outputs.items():
+    for name, table in configuration.step.items():
         try:
             task = _find(name, every)
             if task is None and allows_unknown:
@@ -100,7 +100,7 @@ def apply(
                 raise UserError(f"the pipeline has no such task{did_you_mean(name, [*every, *names])}; it has {known}")
             if task.path in found:
                 raise UserError(f"the outputs of {task.path} are given twice")
-            found[task.path] = _check(task, outputs, configuration.folder, allows_gone)
+            found[task.path] = _check(task, table.get("outputs", {}), configuration.folder, allows_gone)
         except UserError as error:
             problems.append(f"[step.{key(name)}]: {error}")
     if problems:

@@ -11,7 +11,7 @@ from accelerators.job.values import RuntimeValue
 from accelerators.pipeline.check import check_payload
 from accelerators.pipeline.graph import Graph
 from accelerators.pipeline.payload import Payload, build
-from localvertex.containers.stand_ins import StandIns
+from localvertex.containers.choice import Choice
 from localvertex.errors import Refusal
 from localvertex.executors.custom_job import CustomJobExecutor
 from localvertex.executors.google_cloud.batch_predict import BatchPredictExecutor
@@ -21,8 +21,8 @@ from localvertex.executors.launcher import without_empty
 from localvertex.jobs.job import missing_command
 from localvertex.jobs.tuning.job import COUNTS, read_counts
 from localvertex.jobs.tuning.study import read_study
-from localvertex.values.arguments import CommandPrefixes
 from localvertex_base.compiled.spec import Pipeline
+from localvertex_base.nested import parts
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.parameters import restore_integers
 
@@ -35,9 +35,7 @@ def refusals(
     values: Mapping[str, Any],
     *,
     region: str,
-    command_prefixes: CommandPrefixes,
-    has_images: bool,
-    stand_ins: StandIns,
+    choice: Choice,
 ) -> list[str]:
     """Return each reason for which the service or this machine would refuse a job, with its path.
 
@@ -45,9 +43,7 @@ def refusals(
         pipeline: The pipeline, which has been checked.
         values: The values of its parameters.
         region: The region of the run.
-        command_prefixes: Command prefix to use instead of a container image, by image.
-        has_images: Whether containers run in their own images.
-        stand_ins: What the user has named in place of images.
+        choice: How containers run, and what the user has named in place of images.
     """
     custom_job, tuning_job = CustomJobExecutor().accepts, TuningJobExecutor().accepts
     checked = (custom_job, tuning_job, ModelDeployExecutor().accepts, BatchPredictExecutor().accepts)
@@ -69,7 +65,7 @@ def refusals(
             errors = [each for each in findings if each.severity == "error"]
             found += [f"{_shown(each.path)}: {each.message}{each.nearest}" for each in errors]
             if custom_job(step.container):
-                found += _missing_commands(payload, command_prefixes, has_images, stand_ins)
+                found += _missing_commands(payload, choice)
             elif tuning_job(step.container):
                 found += _of_study(payload)
     except UserError as error:
@@ -77,15 +73,11 @@ def refusals(
     return list(dict.fromkeys(found))
 
 
-def _missing_commands(
-    payload: Payload, command_prefixes: CommandPrefixes, has_images: bool, stand_ins: StandIns
-) -> Iterator[str]:
+def _missing_commands(payload: Payload, choice: Choice) -> Iterator[str]:
     spec = payload.job.get("job_spec")
     pools = spec.get("worker_pool_specs") if isinstance(spec, dict) else None
     for index, pool in enumerate(pools if isinstance(pools, list) else []):
-        if _is_known(pool) and (
-            problem := missing_command(pool, command_prefixes, has_images=has_images, stand_ins=stand_ins)
-        ):
+        if _is_known(pool) and (problem := missing_command(pool, choice)):
             path, image = _path(payload, f"{_POOLS}[{index}].container_spec"), pool["container_spec"].get("image_uri")
             yield Refusal(f"{path}: {problem}", "image", image or "")
 
@@ -100,7 +92,7 @@ def _is_known(pool: Any) -> bool:
 
 def _of_study(payload: Payload) -> Iterator[str]:
     job = {name: restore_integers(value) for name, value in without_empty(payload.job).items()}
-    if not _has_runtime_value(job.get(_STUDY)):
+    if not any(isinstance(each, RuntimeValue) for each in parts(job.get(_STUDY))):
         yield from _reason(payload, lambda: read_study(job.get(_STUDY, {})))
     if not any(isinstance(job.get(name), RuntimeValue) for name in COUNTS):
         yield from _reason(payload, lambda: read_counts(job))
@@ -113,14 +105,6 @@ def _reason(payload: Payload, read: Callable[[], object]) -> Iterator[str]:
     except UserError as error:
         path, separator, text = str(error).partition(": ")
         yield f"{_path(payload, path)}{separator}{text}"
-
-
-def _has_runtime_value(value: Any) -> bool:
-    if isinstance(value, dict):
-        return any(map(_has_runtime_value, value.values()))
-    if isinstance(value, list):
-        return any(map(_has_runtime_value, value))
-    return isinstance(value, RuntimeValue)
 
 
 def _path(payload: Payload, path: str) -> str:

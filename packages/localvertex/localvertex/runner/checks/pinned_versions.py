@@ -1,6 +1,6 @@
 """Versions that steps pin: replaced or refused if this Python cannot install them."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 from localvertex.containers.stand_ins import StandIns
@@ -9,21 +9,14 @@ from localvertex.executors import find_executor
 from localvertex.executors.python_step import PythonStepExecutor, missing_install_script
 from localvertex.processes import pins
 from localvertex.runner.checks.proposal import proposed
-from localvertex_base.compiled.spec import Component, Container, Pipeline
+from localvertex_base.compiled.spec import Pipeline
 
 
-def replacements(
-    pipeline: Pipeline,
-    components: Iterable[Component],
-    private_dir: Path,
-    stand_ins: StandIns | None = None,
-    relaxed: Collection[str] = (),
-) -> dict[str, str]:
+def replacements(pipeline: Pipeline, private_dir: Path, stand_ins: StandIns, relaxed: Iterable[str]) -> dict[str, str]:
     """Return the versions that replace pinned ones.
 
     Args:
         pipeline: The pipeline.
-        components: Those that can run.
         private_dir: The folder of the environments; existing ones are not checked.
         stand_ins: The interpreters of the steps.
         relaxed: Names of packages of which any release will do.
@@ -33,11 +26,10 @@ def replacements(
     """
     known: dict[str, str] = {}
     reasons, seen = list[Refusal](), set[str]()
-    for component in sorted(components, key=lambda each: each.path):
-        container = pipeline.executors.get(component.executor)
-        if not isinstance(container, Container) or not isinstance(find_executor(container), PythonStepExecutor):
+    for container in sorted(pipeline.containers, key=lambda each: each.path.removesuffix(".container")):
+        if not isinstance(find_executor(container), PythonStepExecutor):
             continue
-        stand_in = (stand_ins or StandIns()).of(container.image, container.command)
+        stand_in = stand_ins.of(container.image, container.command)
         script = pins.replaced(missing_install_script(container, private_dir, stand_in), known)
         if not script or script in seen or not pins.unsatisfied(script, stand_in.python):
             continue

@@ -12,6 +12,7 @@ from localvertex.values import arguments, conditions
 from localvertex.values.placeholders import unknown_placeholders
 from localvertex_base.compiled import platforms
 from localvertex_base.compiled.spec import Component, Container, Dag, Pipeline, TaskSpec
+from localvertex_base.nested import parts
 from localvertex_base.userinput.parameters import ParameterType
 from localvertex_base.userinput.spelling import quote
 
@@ -34,9 +35,9 @@ def refusals(pipeline: Pipeline, containers: Choice | None = None) -> list[str]:
         else:
             reasons += [Refusal(each, "step", component.executor) for each in _step_refusals(component, pipeline)]
     containers = containers or Choice()
-    reasons += container_commands.refusals(pipeline, pipeline.reachable, containers)
-    reasons += serving_containers.refusals(pipeline, pipeline.reachable, containers)
-    reasons += cloud_launchers.refusals(pipeline, pipeline.reachable)
+    reasons += container_commands.refusals(pipeline, containers)
+    reasons += serving_containers.refusals(pipeline, containers)
+    reasons += cloud_launchers.refusals(pipeline)
     return list(dict.fromkeys(reasons))
 
 
@@ -48,16 +49,12 @@ def _label(reason: str) -> str:
 
 def _reference_refusals(pipeline: Pipeline) -> list[str]:
     """Refuse tasks that refer to no component, and components that contain themselves or too much."""
-    reasons: list[str] = []
-    graph: dict[str, list[str]] = {}
-    for component in pipeline.reachable:
-        tasks = component.dag.tasks.values() if component.dag else []
-        graph[component.name] = [task.component for task in tasks]
-        reasons += [
-            f"{task.path}: there is no component {quote(task.component, 120)}"
-            for task in tasks
-            if task.component not in pipeline.components
-        ]
+    reasons = [
+        f"{task.path}: there is no component {quote(task.component, 120)}"
+        for task in pipeline.tasks
+        if task.component not in pipeline.components
+    ]
+    graph = _uses(pipeline)
     if not _circle(graph):
         found = {component.name: component for component in pipeline.reachable}
         reasons += _size_refusals(found, list(TopologicalSorter(graph).static_order()))
@@ -69,15 +66,19 @@ def _reference_refusals(pipeline: Pipeline) -> list[str]:
 def circles(pipeline: Pipeline) -> list[str]:
     """Return the components that contain each other and the tasks that wait for each other, one line each."""
     reasons = []
-    graph: dict[str, list[str]] = {}
     for component in pipeline.reachable:
         tasks = component.dag.tasks if component.dag else {}
-        graph[component.name] = [task.component for task in tasks.values()]
         needs = {name: [each for each in task.dependencies if each in tasks] for name, task in tasks.items()}
         if circle := _circle(needs):
             reasons.append(f"{component.path}: tasks wait for each other: {circle}")
-    circle = _circle(graph)
+    circle = _circle(_uses(pipeline))
     return [*([f"components contain each other: {circle}"] if circle else []), *reasons]
+
+
+def _uses(pipeline: Pipeline) -> dict[str, list[str]]:
+    """Return the names of the components that each component contains."""
+    every = {each.name: each.dag.tasks.values() if each.dag else () for each in pipeline.reachable}
+    return {name: [task.component for task in tasks] for name, tasks in every.items()}
 
 
 def _circle(graph: Mapping[str, list[str]]) -> str:
@@ -216,10 +217,5 @@ def _step_refusals(component: Component, pipeline: Pipeline) -> list[str]:
 
 def _placeholders_in(value: Any) -> list[str]:
     """Return the unknown placeholders in a value of any shape."""
-    if isinstance(value, str):
-        return unknown_placeholders(value)
-    if isinstance(value, list):
-        return [text for item in value for text in _placeholders_in(item)]
-    if isinstance(value, dict):
-        return [text for item in value.items() for each in item for text in _placeholders_in(each)]
-    return []
+    texts = [each for each in parts(value, with_keys=True) if isinstance(each, str)]
+    return [name for text in texts for name in unknown_placeholders(text)]

@@ -98,6 +98,18 @@ def query(source: str = "gs://bucket/x") -> None:
     nothing(text=source)
 
 
+@dsl.component(**STEP)
+def rows(table: str = "p.d.t") -> int:
+    from google.cloud import bigquery
+
+    return len([*bigquery.Client().list_rows(table)])
+
+
+@dsl.pipeline(name="warehouse")
+def warehouse() -> None:
+    rows()
+
+
 def content(folder: Path) -> dict[str, bytes]:
     return {str(each.relative_to(folder)): each.read_bytes() for each in folder.rglob("*") if each.is_file()}
 
@@ -152,6 +164,7 @@ def test_the_verdicts(command: Command, compiled: Compile, tmp_path: Path) -> No
     broken["root"]["unknownField"] = 1
     (tmp_path / "e.yaml").write_text(yaml.safe_dump(broken))
     (tmp_path / "f.json").write_text('{"pipelineSpec": ')
+    compiled(warehouse, "g.yaml")
     (tmp_path / "schema.json").write_text('{"properties": {"pipelineSpec": {}}}')
     (tmp_path / "src").mkdir()
     (tmp_path / "src" / "p.py").write_text("import kfp\n@kfp.dsl.pipeline(name='other')\ndef f(): ...\n")
@@ -167,15 +180,18 @@ def test_the_verdicts(command: Command, compiled: Compile, tmp_path: Path) -> No
         ["d.yaml", "needs stand-ins"],
         ["e.yaml", "cannot run here"],
         ["f.json", "cannot run here"],
+        ["g.yaml", "needs stand-ins"],
         ["src/p.py:3", "to be compiled"],
     ]
     assert "  [step.bigquery-query-job], [buckets]\n" in done.stdout
+    assert "  [step.rows]\n  root.dag.tasks.rows: calls BigQuery: give its outputs\n" in done.stdout
     assert "  kfp dsl compile --py src/p.py --function f --output other.yaml\n" in done.stdout
     assert [line for line in done.stdout.splitlines() if len(line) > 80] == []
     written = (tmp_path / "localvertex.toml").read_text()
     assert tomllib.loads(written) == {}
     filled_in = tomllib.loads("\n".join(line.removeprefix("# ") for line in written.splitlines()[3:]))
     assert filled_in["step"]["bigquery-query-job"]["outputs"] == {"destination_table": "path/to/file"}
+    assert filled_in["step"]["rows"]["outputs"] == {"Output": 1}
     assert filled_in["buckets"] == {"root": "buckets", "create": True}
 
 

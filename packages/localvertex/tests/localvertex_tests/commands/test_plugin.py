@@ -63,7 +63,7 @@ def test_a_run_can_be_asserted_on(run_pipeline, tmp_path):
     assert run.metrics["greet"] == {"length": 3.0}
     assert "greeting you" in run.logs["greet"]
     assert run.tasks["greet"]["attempts"] == 1
-    assert (run.models, run.given) == ([], set())
+    assert run.given == set()
     assert tmp_path in run.run_dir.parents
     with pytest.raises(KeyError, match="did you mean greet.; the run has greet"):
         run.outputs["gret"]

@@ -20,7 +20,7 @@ from localvertex.processes import interpreters
 from localvertex.runner import engine
 from localvertex.runner.options import Options
 from localvertex.values import configuration
-from localvertex.values.configuration import Configuration, ImageStandIn
+from localvertex.values.configuration import Configuration
 from localvertex_base.userinput.errors import UserError
 from vertex_testing.runs import Compile, Execute, FindTask
 
@@ -49,7 +49,8 @@ def source(tmp_path: Path) -> Path:
 
 def using(**image: Any) -> dict[str, Any]:
     """Return options with one image in the configuration."""
-    return {"configuration": Configuration(images={IMAGE: ImageStandIn(**image)})}
+    table = {name: [*each] if isinstance(each, tuple) else str(each) for name, each in image.items()}
+    return {"configuration": Configuration(image={IMAGE: table})}
 
 
 def running(command: list[str], args: list[str] | None = None, image: str = f"{IMAGE}:1") -> Any:
@@ -89,8 +90,8 @@ def test_a_command_names_its_script_and_interpreter_relative_to_the_file(tmp_pat
     (tmp_path / "app").mkdir()
     (tmp_path / "app" / "train.py").touch()
     python = f"env/bin/{Path(sys.executable).name}"
-    image = ImageStandIn(command=(python, "app/train.py", "app", "missing/train.txt"))
-    stand_in = StandIns(Configuration(file=tmp_path / "localvertex.toml", images={IMAGE: image})).of(IMAGE)
+    image = {"command": [python, "app/train.py", "app", "missing/train.txt"]}
+    stand_in = StandIns(Configuration(file=tmp_path / "localvertex.toml", image={IMAGE: image})).of(IMAGE)
     assert stand_in.words(["the", "image's"], ["1"]) == (
         "python3",
         str(tmp_path / "app" / "train.py"),
@@ -262,7 +263,7 @@ def test_a_misspelt_image_is_refused_and_one_of_another_pipeline_is_not(compiled
     with pytest.raises(UserError, match=r'no step uses this container image; did you mean "gcr.io/project/trains"\?'):
         engine.open_file(file, options)
     engine.open_file(file, localvertex.Options(**using(path=source), has_other_images=True))
-    other = Configuration(images={"docker.io/someone/serve": ImageStandIn(path=source)})
+    other = Configuration(image={"docker.io/someone/serve": {"path": str(source)}})
     engine.open_file(file, localvertex.Options(configuration=other))
 
 
@@ -328,8 +329,8 @@ def test_packages_of_the_base_image_are_installed_for_its_steps_alone(
 ) -> None:
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     wheel = make_wheel(tmp_path, "1.5")
-    images = {"pytorch/pytorch": ImageStandIn(packages=(wheel,))}
-    record = execute(importing(install_kfp_package=False), configuration=Configuration(images=images))
+    images = {"pytorch/pytorch": {"packages": [wheel]}}
+    record = execute(importing(install_kfp_package=False), configuration=Configuration(image=images))
     assert record["state"] == "SUCCEEDED", record["error"]
     assert task(record, "learn")["outputs"]["parameters"]["Output"] == "1.5"
 
@@ -402,7 +403,7 @@ def test_a_step_runs_in_another_python_with_what_it_installs_there(
     file = compiled(learns, "learns.yaml")
     file.write_text(file.read_text().replace("kfp.dsl.executor_main", "kfp.components.executor_main"))
     before = sorted(python.path.parent.iterdir())
-    record = execute(file, configuration=Configuration(python=python.path))
+    record = execute(file, configuration=Configuration(packages={"python": str(python.path)}))
     assert record["state"] == "SUCCEEDED", record["error"]
     assert task(record, "learn")["outputs"]["parameters"]["Output"] == f"{python.version} 1.5"
     assert any(f"steps run in Python {python.version}" in text for text in record["warnings"])
@@ -416,7 +417,7 @@ def test_an_interpreter_without_kfp_is_refused_with_the_command_that_installs_it
     python = tmp_path / "venv" / "bin" / "python"
     file = compiled(importing("python:3.11", install_kfp_package=False))
     with pytest.raises(localvertex.Refused) as refused:
-        engine.open_file(file, localvertex.Options(configuration=Configuration(python=python)))
+        engine.open_file(file, localvertex.Options(configuration=Configuration(packages={"python": str(python)})))
     (reason,) = refused.value.reasons
     assert reason.endswith(f"{python} has no kfp, which the step needs; run: {python} -m pip install kfp")
     assert shlex.split(reason.rpartition("run: ")[2])[0] == str(python)

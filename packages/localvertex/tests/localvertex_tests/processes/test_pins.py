@@ -13,6 +13,7 @@ from kfp import dsl
 from localvertex_tests.processes.test_environments import make_wheel
 
 import localvertex
+from localvertex.containers.stand_ins import StandIns
 from localvertex.processes import interpreters, pins
 from localvertex.runner.checks.pinned_versions import replacements
 from localvertex.runner.engine import open_file
@@ -69,7 +70,7 @@ def test_the_version_that_replaces_a_pin_is_used_said_once_and_in_the_record_of_
 ) -> None:
     """The nearest of the same minor, and of a relaxed package any other."""
     make_wheel(index, "2.0.0", name="otherpkg")
-    configuration = Configuration(relaxed=frozenset({"otherpkg"}))
+    configuration = Configuration(packages={"relax": ["otherpkg"]})
     record = execute(using("tinypkg==1.2.4", "otherpkg==1.9.1"), configuration=configuration)
     assert record["state"] == "SUCCEEDED", record["error"]
     assert task(record, "use")["outputs"]["parameters"]["Output"] == "1.2.3"
@@ -116,7 +117,7 @@ def test_what_is_installed_here_and_what_has_no_pin_cost_nothing(
 
     for package in (f"kfp=={kfp.__version__}", "tinypkg", "tinypkg>=1.2", "tinypkg==1.*"):
         pipeline = open_file(compiled(using(package))).pipeline
-        assert replacements(pipeline, pipeline.reachable, work_dir) == {}
+        assert replacements(pipeline, work_dir, StandIns(), ()) == {}
     assert calls == []
 
 
@@ -125,7 +126,7 @@ def test_without_a_connection_the_run_decides(
 ) -> None:
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     pipeline = open_file(compiled(using("tinypkg==1.2.4"))).pipeline
-    assert replacements(pipeline, pipeline.reachable, work_dir) == {}
+    assert replacements(pipeline, work_dir, StandIns(), ()) == {}
     assert len(calls) == 1
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from localvertex.values.configuration import MAX_BYTES, Configuration, ImageStandIn, find, quoted, read
+from localvertex.values.configuration import MAX_BYTES, Configuration, find, quoted, read
 from localvertex_base.userinput.errors import UserError
 
 WHOLE = """
@@ -30,12 +30,14 @@ def test_paths_are_relative_to_the_folder_of_the_file(tmp_path: Path) -> None:
     file.write_text(WHOLE)
     assert read(file) == Configuration(
         file=file,
-        given_outputs={"train": {"model": "given/model", "accuracy": 0.93}},
-        images={"gcr.io/p/train:1": ImageStandIn(path=tmp_path / "src", command=("python", "-m", "training"))},
-        relaxed=frozenset({"tensorflow", "scikit-learn"}),
-        gcs_root=tmp_path / "buckets",
-        create_buckets=True,
-        bucket_files={"gs://public/iris.csv": tmp_path / "data/iris.csv"},
+        step={"train": {"outputs": {"model": "given/model", "accuracy": 0.93}}},
+        image={"gcr.io/p/train:1": {"path": str(tmp_path / "src"), "command": ["python", "-m", "training"]}},
+        packages={"relax": ["TensorFlow", "scikit_learn"]},
+        buckets={
+            "root": str(tmp_path / "buckets"),
+            "create": True,
+            "files": {"gs://public/iris.csv": str(tmp_path / "data/iris.csv")},
+        },
     )
 
 
@@ -92,7 +94,7 @@ def test_a_file_may_be_empty_and_may_begin_with_a_byte_order_mark(tmp_path: Path
     file.write_bytes(b"")
     assert read(file) == Configuration(file=file)
     file.write_bytes(b"\xef\xbb\xbf[packages]\r\nrelax = ['A_b']\r\n")
-    assert read(file).relaxed == {"a-b"}
+    assert read(file).packages == {"relax": ["A_b"]}
 
 
 def test_every_name_of_a_pipeline_can_be_pasted() -> None:
