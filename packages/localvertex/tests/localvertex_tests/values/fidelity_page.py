@@ -58,6 +58,10 @@ def written() -> str:
         rows = [fact for fact in facts().values() if status_of(fact) is status]
         page += f"\n## {status.capitalize()}\n\n"
         page += "".join(map(_wrapped, _entries(rows, status)))
+    rows = sorted((fact for fact in facts().values() if fact.unrecorded), key=lambda fact: fact.unrecorded)
+    page += "\n## Not recorded by the probe\n\n"
+    for reason, ids in itertools.groupby(rows, lambda fact: fact.unrecorded):
+        page += _wrapped(f"{reason}: {', '.join(f'`{fact.id}`' for fact in ids)}")
     return page
 
 

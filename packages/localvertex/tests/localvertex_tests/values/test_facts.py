@@ -53,6 +53,7 @@ def test_the_budgets_of_restarts_are_those_of_the_table() -> None:
 
 def test_times_are_those_of_the_table() -> None:
     assert Options().grace_seconds == _parser().parse_args(["run", "f"]).grace == number("grace.end") == 10
+    assert number("grace.timeout") == number("grace.cancel") == number("grace.end")
     assert Scheduling().timeout_seconds == number("limit.timeout_seconds") == 7 * 24 * 3600
     assert {Action.SIGTERM: 30, Action.PREEMPT: 30, Action.MAINTENANCE: 60} == DEFAULT_GRACE_SECONDS
     assert [number(f"grace.{name}") for name in ("stop", "preemption", "maintenance")] == [30, 30, 60]
