@@ -67,6 +67,12 @@ def test_the_probe_records_what_the_table_has(here: Record, fact_id: str) -> Non
 
 
 @pytest.mark.slow
+def test_steps_and_replicas_see_only_variables_of_the_table(here: Record) -> None:
+    # Python itself sets this one where no language is set.
+    assert {*here.others} <= {"LC_CTYPE"}
+
+
+@pytest.mark.slow
 def test_no_value_of_the_user_is_in_the_record_and_no_folder_is_left(page: tuple[Path, Any]) -> None:
     folder, done = page
     assert sorted(each.name for each in folder.iterdir()) == [

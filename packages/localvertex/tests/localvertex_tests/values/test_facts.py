@@ -64,7 +64,8 @@ def test_the_names_of_variables_are_those_of_the_service() -> None:
     assert names == ("CLUSTER_SPEC", "TF_CONFIG", "CLOUD_ML_PROJECT_ID", "CLOUD_ML_JOB_ID")
     assert (variables.TRIAL_ID, variables.METRIC_FILE) == ("CLOUD_ML_TRIAL_ID", "CLOUD_ML_HP_METRIC_FILE")
     assert variables.TORCH == ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
-    assert variables.OUTPUT_FOLDERS["AIP_TENSORBOARD_LOG_DIR"] == "logs"
+    folders = {"AIP_MODEL_DIR": "model", "AIP_CHECKPOINT_DIR": "checkpoints", "AIP_TENSORBOARD_LOG_DIR": "logs"}
+    assert folders == variables.OUTPUT_FOLDERS
 
 
 def test_the_page_is_generated_and_calls_nothing_measured(package: Path) -> None:
