@@ -164,18 +164,23 @@ def replica(base: str) -> None:
         write(base, "record-primary", {"names": variables(), "facts": facts})
         wait_for(base, "record-worker")
         return
+    # The primary ends as soon as it finds this record.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
     write(base, "record-worker", {"names": variables()})
     _until_killed(base, "end")
 
 
 def _until_killed(base: str, name: str) -> None:
     """Record a SIGTERM, and how long the process lives after it."""
-    signal.signal(signal.SIGTERM, lambda *_: write(base, f"{name}-tick-000.00", time.time()))
+    # Without a handler, which a second signal could interrupt while it writes.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    while not signal.sigtimedwait({signal.SIGTERM}, _TICK_SECONDS):
+        pass
+    first = time.monotonic()
     while True:
+        # A new file each time: buckets take one change of an object per second.
+        write(base, f"{name}-tick-{time.monotonic() - first:06.2f}", 0)
         time.sleep(_TICK_SECONDS)
-        if first := read(base, f"{name}-tick-000.00"):
-            # A new file each time: buckets take one change of an object per second.
-            write(base, f"{name}-tick-{time.time() - first:06.2f}", 0)
 
 
 def exits(base: str, *codes: str) -> None:
@@ -195,6 +200,8 @@ def exits(base: str, *codes: str) -> None:
         write(base, f"{name}-seen-{each}-{life}", 0)
         if codes[0] == "0":
             _until_killed(base, "timeout")
+        # The end of the primary ends the job, and with it a worker that has not noted this yet.
+        wait_for(base, f"{name}-end-{each}")
 
 
 def consequences(base: str, name: str) -> dict[str, str]:

@@ -355,6 +355,37 @@ def test_a_process_ends_by_its_alarm_even_as_the_first_of_a_container(tmp_path: 
         assert process.wait() == 128 + number
 
 
+def test_repeated_signals_do_not_shorten_the_recorded_grace(tmp_path: Path) -> None:
+    text = Path(record.__file__).with_name("program.py").read_text()
+    line = [sys.executable, "-I", "-S", "-c", text, "replica", str(tmp_path)]
+    with subprocess.Popen(line) as process:
+        while not recording.found(str(tmp_path), "record-worker"):
+            assert process.poll() is None
+            time.sleep(0.01)
+        while len(recording.found(str(tmp_path), "end-tick-")) < 2:
+            assert process.poll() is None
+            process.terminate()
+        process.kill()
+    assert recording.ending(str(tmp_path), "end")["end.signal"] == "SIGTERM"
+
+
+def test_the_primary_ends_only_after_the_last_end_of_the_worker(tmp_path: Path) -> None:
+    text = Path(record.__file__).with_name("program.py").read_text()
+    base, spec = str(tmp_path), json.dumps({"task": {"type": "workerpool0"}})
+    line = [sys.executable, "-I", "-S", "-c", text, "exits", base, "1"]
+    for start in range(2):
+        recording.write(base, f"exit-1-start-{start}", 0)
+    recording.write(base, "exit-1-end-0", ["1", 0, "a"])
+    with subprocess.Popen(line, env={"CLUSTER_SPEC": spec}) as process:
+        while not recording.found(base, "exit-1-seen-1-"):
+            assert process.poll() is None
+            time.sleep(0.01)
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(0.1)
+        recording.write(base, "exit-1-end-1", ["", 1, "b"])
+        assert process.wait() == 0
+
+
 @pytest.fixture
 def chain(tmp_path: Path) -> Callable[..., dict[str, str]]:
     """Return the consequences of a worker's ends: exit code, second, and the primary's life that saw its start."""
