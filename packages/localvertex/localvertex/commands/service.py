@@ -29,8 +29,6 @@ from localvertex.runner.engine import Options
 from localvertex.values.buckets import Buckets
 from localvertex_base.lines import WriteLine
 
-_GRACE_SECONDS = 10.0
-
 _UNSERVED = "localvertex serve does not implement {name} of Vertex AI; docs/serve.md lists its methods"
 
 
@@ -53,7 +51,7 @@ class Service:
         self.pipeline_jobs = PipelineJobs(self._store, log, options, self.metadata.runs)
         self.custom_jobs = CustomJobs(self._store, log, options)
         self._credentials = NoCredentials()
-        self._processes = Processes(grace_seconds=_GRACE_SECONDS, secrets=self._credentials.secrets.spellings)
+        self._processes = Processes(grace_seconds=Options().grace_seconds, secrets=self._credentials.secrets.spellings)
         deployments = self._deployments(options, log)
         self.schedules = Schedules(self._store, self.pipeline_jobs, clock=Clock(factor=time_factor), log=log)
         self.console = Console(self._store, self.pipeline_jobs, self.custom_jobs, self.schedules)

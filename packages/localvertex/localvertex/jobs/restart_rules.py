@@ -21,9 +21,6 @@ _EXITS = facts.group("exit")
 _PERMANENT = {int(code): _EXITS[code].about for code in facts.facts()["restarts.permanent"].here.split()}
 """Exit codes that no restart fixes: this project's code for invalid input, and a shell's for a missing program."""
 
-_TRANSIENT = {int(code): fact.about for code, fact in _EXITS.items() if fact.here == "restarts the job"}
-"""The table's potentially transient exit codes: of prebuilt containers, and of custom containers."""
-
 _KILLED = range(129, 128 + signal.NSIG)
 """Exit codes of programs that ended by a signal. Codes above, as of `sys.exit(-1)`, are the program's own."""
 
@@ -63,13 +60,14 @@ class Restarts:
         if code in _PERMANENT:
             reason = f"exit code {code} ({_PERMANENT[code]}) is permanent"
             return _fail(reason, adds_to_exit_code=False, is_permanent=True)
-        if code not in _TRANSIENT and code not in _KILLED:
+        fact = _EXITS.get(str(code), _EXITS["143" if code in _KILLED else "1"])
+        if fact.here == "ends the job":
             reason = f"exit code {code} is the program's own, which is permanent on Vertex AI"
             return _fail(reason, adds_to_exit_code=False)
         if self.scheduling.disable_retries:
             return _fail("disable_retries is set")
-        if code in _TRANSIENT:
-            return self._retry_job(f"{_MAX_JOB_RETRIES} retries of the job after {_TRANSIENT[code]} are used up")
+        if fact.here == "restarts the job":
+            return self._retry_job(f"{_MAX_JOB_RETRIES} retries of the job after {fact.about} are used up")
         if self.of_replicas[name] < _MAX_REPLICA_RESTARTS:
             self.of_replicas[name] += 1
             count = f"restart {self.of_replicas[name]} of {_MAX_REPLICA_RESTARTS}"

@@ -32,6 +32,8 @@ class Fact(NamedTuple):
     """The value that the probe records here; of a variable, who has it: step, primary, worker or none."""
     why: str
     """Why it differs; empty: it does not."""
+    unrecorded: str
+    """Why the probe does not record it; empty: it does."""
 
     @property
     def id(self) -> str:

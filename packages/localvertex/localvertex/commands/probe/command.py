@@ -6,7 +6,7 @@ pipeline fails by design, because what follows a failure is among its facts.
 
 import argparse
 import json
-import re
+import os
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -18,18 +18,21 @@ from localvertex.errors import RecordNotWritten
 from localvertex.runner.options import Options
 from localvertex.values import facts
 from localvertex.values.facts import Fact
-from localvertex_base.userinput import outputs
+from localvertex_base.userinput import outputs, reading
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.temporary import temporary_folder
 
 _FOLDER = Path(__file__).parent
-_MINUTES = 15
-"""A job ends by its timeout, and the program in a step ends itself a minute before."""
+_TIMEOUT_SECONDS = 6
+"""Of the job whose timeout is recorded, when it runs here; on Vertex AI its machines have to start first."""
 _NEXT = """\
-Nothing was started. Run it on Vertex AI, and download the artifact `probe` of its
-step `collect`. Then:
+An upload starts up to 19 steps and 9 custom jobs on 18 e2-standard-4, at most
+10 of these at once.
+Upper bound: 555 machine-minutes (37 x 15), without time in queues.
+Nothing was started. Run it on Vertex AI, and download the artifact `probe` of
+its step `collect`. Then:
   python -m localvertex probe collect probe"""
-_VERDICTS = ("same", "known", "DIFFERS", "no value")
+_VERDICTS = ("same", "known", "DIFFERS", "no value", "not probed")
 
 
 def execute(options: argparse.Namespace) -> int:
@@ -38,8 +41,12 @@ def execute(options: argparse.Namespace) -> int:
     Raises:
         UserError: Its output exists, or its input is not a record.
     """
-    if "output" in options and options.output.exists():
-        raise UserError(f"{options.output} exists and was not changed; choose another --output")
+    if "output" in options:
+        name = reading.display(options.output)
+        if os.path.lexists(options.output):
+            raise UserError(f"{name} exists and was not changed; choose another --output")
+        if not options.output.parent.is_dir():
+            raise UserError(f"{name} is in a folder that does not exist; create it or choose another --output")
     commands = {"compile": _compile, "run": _run, "collect": _collect, "diff": _diff}
     return commands[options.action](options)
 
@@ -53,15 +60,7 @@ def compiled() -> dict[str, Any]:
 
 def _compile(options: argparse.Namespace) -> int:
     """Write the pipeline, and print what an upload of it would start, at most."""
-    pipeline = compiled()
-    _write(options.output, pipeline)
-    text = json.dumps(pipeline)
-    num_machines = round(sum(map(float, re.findall(r'"replica_count": ([0-9.]+)', text))))
-    num_retries = sum(map(int, re.findall(r'"maxRetryCount": ([0-9]+)', text)))
-    num_steps, num_jobs = len(pipeline["deploymentSpec"]["executors"]) + num_retries, text.count(".custom_job.launcher")
-    total = num_steps + num_machines
-    print(f"An upload starts up to {num_steps} steps and {num_jobs} custom jobs on {num_machines} e2-standard-4.")
-    print(f"Upper bound: {total * _MINUTES} machine-minutes ({total} x {_MINUTES}), without time in queues.")
+    _write(options.output, compiled())
     print(_NEXT)
     return 0
 
@@ -75,7 +74,7 @@ def _run(options: argparse.Namespace) -> int:
     print("running the probe on this machine, which takes about half a minute", flush=True)
     with temporary_folder() as name:
         work_dir, file = Path(name, "runs"), Path(name, "probe.json")
-        file.write_text(json.dumps(compiled()))
+        file.write_text(json.dumps(compiled()).replace('"300s"', f'"{_TIMEOUT_SECONDS}s"'))
         # The pipeline is the probe's own, so it needs no sandbox, which not every machine has.
         containers = ContainerOptions(allow_host_commands=True)
         ran = runs.run(file, options=Options(work_dir=work_dir, run_id="probe", containers=containers))
@@ -85,9 +84,9 @@ def _run(options: argparse.Namespace) -> int:
         found = record.without_own_variables(record.read(path))
     _write(options.output, found.content)
     values, table = found.values, facts.facts()
-    wrong = [name for name in values if values[name] != table[name].here != facts.OF_THIS_MACHINE]
+    wrong = [name for name in record.recorded() if values.get(name) != table[name].here != facts.OF_THIS_MACHINE]
     for name in wrong:
-        print(f"{name}: {values[name]}, where the table has {table[name].here}")
+        print(f"{name}: {values.get(name, 'not recorded')}, where the table has {table[name].here}")
     return 1 if wrong else 0
 
 
@@ -115,10 +114,11 @@ def _diff(options: argparse.Namespace) -> int:
             if fact.source == source:
                 verdict = _verdict(fact, values)
                 counts[verdict] += 1
-                text = f"{fact.id}: here {fact.here}; Vertex AI {values.get(fact.id, 'not recorded')}"
+                theirs = f"not recorded: {fact.unrecorded}" if fact.unrecorded else "not recorded"
+                text = f"{fact.id}: here {fact.here}; Vertex AI {values.get(fact.id, theirs)}"
                 text += f"; documented {fact.documented}" if fact.documented else ""
                 text += f" ({fact.why})" if fact.why else ""
-                print(textwrap.fill(text, 80, initial_indent=f"  {verdict:9}", subsequent_indent=" " * 11))
+                print(textwrap.fill(text, 80, initial_indent=f"  {verdict:11}", subsequent_indent=" " * 13))
     if found.others:
         print("\nVariables on Vertex AI that the table lacks, also those of the image:")
         print(textwrap.fill(" ".join(found.others), 80, initial_indent="  ", subsequent_indent="  "))
@@ -129,7 +129,7 @@ def _diff(options: argparse.Namespace) -> int:
 def _verdict(fact: Fact, values: dict[str, str]) -> str:
     """Compare a fact."""
     if fact.id not in values:
-        return "no value"
+        return "not probed" if fact.unrecorded else "no value"
     if values[fact.id] == fact.here:
         return "same"
     return "known" if fact.why else "DIFFERS"

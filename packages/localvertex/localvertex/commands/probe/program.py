@@ -3,13 +3,17 @@
 Standard library only. It records names of variables and classes of values, never a value that it was given: no
 address, name of a project or bucket, token or secret. `main` lists the modes; each writes small files under BASE, and
 `collect` puts them together. Every process ends itself after 14 minutes, so that the cost has a bound.
+
+Exit codes are set with `os._exit`: the first process of a container ignores signals without a handler, even its own.
 """
 
 import http.client
+import itertools
 import json
 import os
 import re
 import resource
+import shutil
 import signal
 import socket
 import sys
@@ -20,6 +24,31 @@ from typing import Any
 
 LIMIT_SECONDS = 840
 _TICK_SECONDS = 0.25
+_RESTART_SECONDS = 500
+"""Only a job that ends this early surely did not end by its timeout."""
+
+_HARMLESS = frozenset(
+    "cluster environment task job type index trial cloud open_ports workerpool0 workerpool1 workerpool2 workerpool3 "
+    "chief master worker ps evaluator state error pipelineJobResourceName pipelineTaskName SUCCEEDED FAILED CANCELLED "
+    "TRUE FALSE NONE MIGRATE_ON_HOST_MAINTENANCE TERMINATE_ON_HOST_MAINTENANCE NUMBER exit-handler-1 step record "
+    "step_NUMBER step_-NUMBER".split()
+)
+"""The only words of the platform that are recorded."""
+
+
+def word(text: Any) -> str:
+    """Return a harmless word, and "another" for any other."""
+    return text if text in _HARMLESS else "another"
+
+
+def words(texts: Any) -> str:
+    """Return harmless words, sorted."""
+    return " ".join(sorted({word(each) for each in texts}))
+
+
+def variables() -> list[str]:
+    """Return the names of the environment's variables, as far as they are plain ones."""
+    return sorted(name for name in os.environ if re.fullmatch("[A-Za-z_][A-Za-z0-9_]{0,79}", name))
 
 
 def folder(base: str) -> str:
@@ -54,27 +83,27 @@ def read(base: str, name: str) -> Any:
         return {}
 
 
-def wait_for(base: str, beginning: str) -> bool:
-    """Wait at most four minutes for a file of another replica, and return whether it is there."""
+def wait_for(base: str, beginning: str) -> list[str]:
+    """Wait at most four minutes for files of another replica, and return them."""
     for _ in range(960):
-        if found(base, beginning):
-            return True
+        if files := found(base, beginning):
+            return files
         time.sleep(_TICK_SECONDS)
-    return False
+    return []
 
 
 def metadata(path: str) -> str:
-    """Return what the metadata server answers: a state in capitals, or only that it answers, or the status."""
-    server = http.client.HTTPConnection(os.environ.get("GCE_METADATA_HOST", "metadata.google.internal"), timeout=5)
+    """Return what the metadata server answers: a known state, or only that it answers, or the status."""
     try:
+        server = http.client.HTTPConnection(os.environ.get("GCE_METADATA_HOST", "metadata.google.internal"), timeout=5)
         server.request("GET", f"/computeMetadata/v1/{path}", headers={"Metadata-Flavor": "Google"})
         answer = server.getresponse()
         text = answer.read(200).decode("latin-1")
-    except OSError:
+    except (OSError, http.client.HTTPException):
         return "no server"
     if answer.status != 200:
         return f"status {answer.status}"
-    return text if re.fullmatch("[A-Z_]{1,40}", text) else "answers"
+    return text if text in _HARMLESS else "answers"
 
 
 def grouped(group: str, facts: dict[str, str]) -> dict[str, str]:
@@ -84,12 +113,16 @@ def grouped(group: str, facts: dict[str, str]) -> dict[str, str]:
 
 def machine(kind: str) -> dict[str, str]:
     """Return the facts of the machine that a process sees, without a value of its own."""
-    is_unlimited = resource.getrlimit(resource.RLIMIT_AS)[0] == resource.RLIM_INFINITY
-    facts = {
+    kinds = (resource.RLIMIT_AS, resource.RLIMIT_NOFILE, resource.RLIMIT_NPROC)
+    limits = (str(resource.getrlimit(kind)[0]).replace("-1", "unlimited") for kind in kinds)
+    facts = dict(zip(("address_space", "open_files", "processes"), limits, strict=True)) | {
         "user": "root" if os.getuid() == 0 else "another user",
         "mount": "mounted" if os.path.isdir("/gcs") else "absent",
         "folder": "/" if os.getcwd() == "/" else "another folder",
-        "address_space": "unlimited" if is_unlimited else "limited",
+        "cpus": str(len(os.sched_getaffinity(0))),
+        "memory": str(read("/sys/fs/cgroup", "memory.max") or "no number"),
+        "shared_memory": f"{shutil.disk_usage('/dev/shm').total >> 20} MiB",  # noqa: S108 - only its size
+        "process": "first" if os.getpid() == 1 else "another",
         "host_name": "its replica" if "workerpool" in socket.gethostname() else "another name",
     }
     return grouped(kind, facts)
@@ -101,10 +134,10 @@ def shape(name: str) -> dict[str, str]:
         return {}
     content = json.loads(os.environ[name])
     facts = {
-        "fields": " ".join(sorted(content)),
-        "cluster": " ".join(f"{pool}:{len(each)}" for pool, each in sorted(content["cluster"].items())),
-        "task": " ".join(sorted(content["task"])),
-        "environment": "cloud" if content.get("environment") == "cloud" else "another text",
+        "fields": words(content),
+        "cluster": " ".join(f"{word(pool)}:{len(each)}" for pool, each in sorted(content["cluster"].items())),
+        "task": words(content["task"]),
+        "environment": word(str(content.get("environment"))),
         "job": "JSON text" if isinstance(content.get("job"), str) else "another form",
     }
     return grouped(name.lower(), facts)
@@ -128,37 +161,80 @@ def replica(base: str) -> None:
             facts[f"folder.{name}"] = usual if is_usual else "another folder"
         project = os.environ.get("CLOUD_ML_PROJECT_ID", "")
         facts["value.CLOUD_ML_PROJECT_ID"] = "a number" if project.isdigit() else "a name"
-        write(base, "record-primary", {"names": sorted(os.environ), "facts": facts})
+        write(base, "record-primary", {"names": variables(), "facts": facts})
         wait_for(base, "record-worker")
         return
-    signal.signal(signal.SIGTERM, lambda *_: write(base, "end-signal", time.time()))
-    write(base, "record-worker", {"names": sorted(os.environ)})
+    # The primary ends as soon as it finds this record.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    write(base, "record-worker", {"names": variables()})
+    _until_killed(base, "end")
+
+
+def _until_killed(base: str, name: str) -> None:
+    """Record a SIGTERM, and how long the process lives after it."""
+    # Without a handler, which a second signal could interrupt while it writes.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    while not signal.sigtimedwait({signal.SIGTERM}, _TICK_SECONDS):
+        pass
+    first = time.monotonic()
     while True:
+        # A new file each time: buckets take one change of an object per second.
+        write(base, f"{name}-tick-{time.monotonic() - first:06.2f}", 0)
         time.sleep(_TICK_SECONDS)
-        if found(base, "end-signal"):
-            # A new file each time: buckets take one change of an object per second.
-            write(base, f"end-tick-{time.time():.2f}", 0)
 
 
-def exits(base: str, code: str) -> None:
-    """End a worker with an exit code at its first start, and count the starts of both replicas."""
-    start = "primary" if is_primary() else "worker"
-    write(base, f"exit-{code}-{start}-{uuid.uuid4().hex}", 0)
-    if start == "primary":
-        if not wait_for(base, f"exit-{code}-done"):
-            write(base, f"exit-{code}-alone", 0)
-        return
-    wait_for(base, f"exit-{code}-primary")
-    is_done = code == "0" or len(found(base, f"exit-{code}-worker")) > 1
-    if is_done:
-        write(base, f"exit-{code}-done", 0)
-    # Exit handlers of the interpreter do not change the code.
-    os._exit(0 if is_done else int(code))
+def exits(base: str, *codes: str) -> None:
+    """End the worker with one exit code after another; the primary notes that it sees a start, and in which life."""
+    name, life = f"exit-{codes[0]}", uuid.uuid4().hex
+    start = len(found(base, f"{name}-start-"))
+    if not is_primary():
+        write(base, f"{name}-start-{start}", 0)
+        seen = wait_for(base, f"{name}-seen-{start}-")
+        code = (*codes, "")[start]
+        write(base, f"{name}-end-{start}", [code, time.time(), "".join(seen)[-32:]])
+        os._exit(int(code or 0))
+    for each in range(max(0, start - 1), len(codes) + 1):
+        if not wait_for(base, f"{name}-start-{each}"):
+            write(base, f"{name}-alone", 0)
+            return
+        write(base, f"{name}-seen-{each}-{life}", 0)
+        if codes[0] == "0":
+            _until_killed(base, "timeout")
+        # The end of the primary ends the job, and with it a worker that has not noted this yet.
+        wait_for(base, f"{name}-end-{each}")
+
+
+def consequences(base: str, name: str) -> dict[str, str]:
+    """Return what followed the exit codes of a job, and how often it was restarted if it has a code several times."""
+    codes, times, lives = zip(*(read(base, file) for file in found(base, f"exit-{name}-end-")), strict=True)
+    texts = [a and b and f"restarts the {'replica' if a == b else 'job'}" for a, b in itertools.pairwise(lives)]
+    if name == "0":
+        texts.append(found(base, "timeout-tick") and "ends the replica")
+    elif found(base, f"exit-{name}-alone"):
+        texts.append("no restart in 4 minutes")
+    else:
+        texts.append(times[-1] - times[0] < _RESTART_SECONDS and "ends the job")
+    # The first consequence of a code counts.
+    facts = {f"exit.{code}": text for code, text in reversed([*zip(codes, texts, strict=True)]) if code and text}
+    num_restarts = texts.count(texts[0])
+    if texts[0] and num_restarts > 1 and texts[num_restarts]:
+        more = " or more" * (num_restarts == codes.count(name))
+        facts[f"restarts.{texts[0].split()[-1]}"] = f"{num_restarts}{more}"
+    return facts
+
+
+def ending(base: str, name: str) -> dict[str, str]:
+    """Return the signal at the end of a process, and its grace time."""
+    ticks = found(base, f"{name}-tick-")
+    if not ticks:
+        return {f"{name}.signal": "none"}
+    grace = min((0, 5, 10, 20, 30, 60, 120), key=lambda usual: abs(usual - float(ticks[-1][-6:])))
+    return {f"{name}.signal": "SIGTERM", f"grace.{name}": str(grace)}
 
 
 def _of_value(text: str) -> str:
     """Return how a constant arrives, as JSON; nothing else passes."""
-    constants = r"""null|None|""|[0-9.]{1,8}|\{"half": [0-9.]{1,8}, "whole": [0-9.]{1,8}\}"""
+    constants = r"""null|None|""|"?3(\.0+)?"?|\{"half": "?0?\.50*"?, "whole": "?1(\.0+)?"?\}"""
     return text if re.fullmatch(constants, text) else "another text" if text else "empty"
 
 
@@ -194,12 +270,13 @@ def step(base: str, executor_input: str, integer: str, *placeholders: str) -> No
     given = json.loads(executor_input)
     known = dict(each.split("=", 1) for each in placeholders)
     address = given["outputs"]["artifacts"]["record"]["artifacts"][0]["uri"]
-    address = address.replace(known["pipeline_root"].rstrip("/"), "ROOT").replace(known["pipeline_job_name"], "JOB")
-    address = re.sub("[0-9]{5,}", "NUMBER", address)
+    root, _, path = address.partition(known["pipeline_root"].rstrip("/") + "/")
+    job = known["pipeline_job_name"]
+    parts = ["JOB" if part == job else word(re.sub("[0-9]{5,}", "NUMBER", part)) for part in path.split("/")]
     facts = machine("step") | parameters(given, "empty", "numbers", "integer") | {"text.integer": _of_value(integer)}
     facts |= grouped("placeholder", {name: _of_placeholder(text) for name, text in known.items()})
-    facts["artifact.address"] = address if re.fullmatch("ROOT/[A-Za-z0-9_/-]{1,70}", address) else "another form"
-    write(base, "record-step", {"names": sorted(os.environ), "facts": facts})
+    facts["artifact.address"] = "another form" if root else "/".join(["ROOT", *parts[:8]])
+    write(base, "record-step", {"names": variables(), "facts": facts})
 
 
 def attempt(base: str, name: str, code: str) -> None:
@@ -213,43 +290,32 @@ def collect(base: str, executor_input: str, region: str) -> None:
     given = json.loads(executor_input)
     seen = {name: read(base, f"record-{name}") for name in ("step", "primary", "worker", "optional")}
     names = {role: seen[role].get("names", []) for role in ("step", "primary", "worker")}
-    facts: dict[str, str] = {}
-    for each in seen.values():
-        facts |= each.get("facts", {})
-    first, ticks = read(base, "end-signal"), found(base, "end-tick-")
-    facts |= {"end.signal": "SIGTERM" if first else "none"} if names["worker"] else {}
-    if first and ticks:
-        seconds = float(ticks[-1].rpartition("-")[2]) - first
-        facts["grace.end"] = str(min((0, 5, 10, 20, 30, 60, 120), key=lambda usual: abs(usual - seconds)))
-    for code in {name.split("-")[1] for name in found(base, "exit-") if "-worker-" in name}:
-        kinds = ("worker", "primary", "done", "alone")
-        workers, primaries, done, alone = (len(found(base, f"exit-{code}-{kind}")) for kind in kinds)
-        once = "ends the replica" if done else "no restart in 4 minutes" if alone else "ends the job"
-        again = "restarts the job" if primaries > 1 else "restarts the replica"
-        facts[f"exit.{code}"] = again if workers > 1 else once
+    facts = {name: text for each in seen.values() for name, text in each.get("facts", {}).items()}
+    facts |= ending(base, "end") if names["worker"] else {}
+    facts |= ending(base, "timeout") if found(base, "exit-0-seen-") else {}
+    for name in {file.split("-")[1] for file in found(base, "exit-") if "-end-" in file}:
+        facts |= consequences(base, name)
     has_failed = found(base, "attempt-retried-")
     for name in ("retried", "condition", "after", "ignoring", "cached") if has_failed else ():
         facts[f"task.{name}"] = f"executions: {len(found(base, f'attempt-{name}-'))}"
     if status := given.get("inputs", {}).get("parameterValues", {}).get("status"):
-        facts["exit_handler.state"] = re.sub("[^A-Z_]", "", str(status.get("state")))[:40] or "another form"
-        facts["exit_handler.fields"] = " ".join(sorted(filter(str.isalpha, status)))[:80]
+        facts |= {"exit_handler.state": word(str(status.get("state"))), "exit_handler.fields": words(status)}
     is_here = not base.startswith("gs://") or "LOCALVERTEX_" in " ".join(map(" ".join, names.values()))
     record = {
         "format": "localvertex probe 1",
         "place": "localvertex" if is_here else "Vertex AI",
         "date": time.strftime("%Y-%m-%d"),
-        "region": region if re.fullmatch("[a-z0-9-]{1,40}", region) else "unknown",
+        "region": region if re.fullmatch("[a-z]{2,12}-[a-z]{4,12}[0-9]{1,2}", region) else "unknown",
         "names": names,
         "facts": facts,
     }
-    path = given["outputs"]["artifacts"]["probe"]["artifacts"][0]["uri"].replace("gs://", "/gcs/", 1)
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    with open(path, "w") as file:
-        json.dump(record, file)
+    write(*os.path.split(given["outputs"]["artifacts"]["probe"]["artifacts"][0]["uri"]), record)
 
 
 def main() -> None:
     """Run the mode that the first argument names."""
+    for number in (signal.SIGALRM, signal.SIGTERM):
+        signal.signal(number, lambda number, _: os._exit(128 + number))
     signal.alarm(LIMIT_SECONDS)
     modes: tuple[Callable[..., None], ...] = (step, optional, replica, exits, attempt, collect)
     next(mode for mode in modes if mode.__name__ == sys.argv[1])(*sys.argv[2:])

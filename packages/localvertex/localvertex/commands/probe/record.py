@@ -13,11 +13,12 @@ from localvertex_base.userinput.shape import Wrong, check
 
 FORMAT = "localvertex probe 1"
 ON_VERTEX = "Vertex AI"
+_MAX_NAMES = 1000
 _ROLES = ("step", "primary", "worker")
 _SHAPE = {
     "format!": frozenset({FORMAT}),
     "place!": frozenset({ON_VERTEX, "localvertex"}),
-    "date!": re.compile(r"20\d\d-\d\d-\d\d", re.ASCII),
+    "date!": re.compile(r"20\d\d-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])", re.ASCII),
     "region!": re.compile("[a-z0-9-]{1,40}"),
     "names!": {f"{role}!": [re.compile("[A-Za-z_][A-Za-z0-9_]{0,79}")] for role in _ROLES},
     "facts!": {str: re.compile("[ -~]{1,120}")},
@@ -50,6 +51,11 @@ class Record:
         return sorted({name for names in self.content["names"].values() for name in names} - variables())
 
 
+def recorded() -> list[str]:
+    """Return the ids of the facts that the probe records."""
+    return [each.id for each in facts().values() if not each.unrecorded]
+
+
 def read(path: Path) -> Record:
     """Read a record.
 
@@ -60,10 +66,14 @@ def read(path: Path) -> Record:
     content = reading.parse_json(reading.read_bytes(path), name)
     try:
         check(content, _SHAPE)
-        if unknown := sorted(content["facts"].keys() - facts()):
-            raise Wrong(f"this version has no fact {unknown[0][:60]!a}")
+        if unknown := sorted(content["facts"].keys() - recorded()):
+            raise Wrong(f"this version records no fact {unknown[0][:60]!a}")
+        if max(map(len, content["names"].values())) > _MAX_NAMES:
+            raise Wrong(f"a process has more than {_MAX_NAMES} variables")
     except Wrong as wrong:
-        raise UserError(f"{name} is not the record of a probe: {wrong}; give the artifact `probe`") from None
+        raise UserError(
+            f"{name} is not the record of a probe: {wrong}; give the artifact `probe` of this version's pipeline"
+        ) from None
     checked = {field.strip("!"): content[field.strip("!")] for field in _SHAPE}
     return Record(content=checked | {"names": {role: content["names"][role] for role in _ROLES}})
 

@@ -20,7 +20,7 @@ from localvertex.runner.options import Options
 from localvertex.store import record
 from localvertex_base import linux
 
-_GRACE_SECONDS = 10.0
+_GRACE_SECONDS = Options().grace_seconds
 _DISK = 'mount -t tmpfs -o size=64m none "$0" && mkdir "$0/checkpoints" && echo ready && exec cat'
 
 

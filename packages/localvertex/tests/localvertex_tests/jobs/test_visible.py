@@ -10,6 +10,9 @@ from typing import Any
 import pytest
 
 from localvertex import jobs
+from localvertex.containers import gpus
+from localvertex.jobs.tuning.job import METRIC_FILE
+from localvertex.values.buckets import Buckets
 from localvertex.values.facts import VARIABLES, facts
 
 SHOW = """
@@ -47,7 +50,10 @@ def test_a_replica_sees_only_variables_and_files_of_the_table(
     assert unknown_variables(seen["env"]) == set()
     assert {"CLUSTER_SPEC", "TF_CONFIG", "GCE_METADATA_HOST"} <= set(seen["env"])
     assert ("RANK" in seen["env"]) == ("pytorch" in image)
-    assert {re.sub("workerpool[01]-0", "workerpool", name) for name in seen["files"]} <= FILES
+    # The log of the job comes after the first end of a replica; the next one sees it.
+    files = {*seen["files"], *os.listdir(tmp_path / "runs" / "job")}
+    assert "log.txt" in files
+    assert {re.sub("workerpool[01]-0", "workerpool", name) for name in files} <= FILES
 
 
 def test_a_replica_in_the_sandbox_sees_no_other_files_and_variables(
@@ -64,6 +70,11 @@ def test_a_replica_in_the_sandbox_sees_no_other_files_and_variables(
     assert "/gcs" in FILES
     seen = dict(each.split("=", 1) for each in (folder / "env").read_text().split("\0") if each)
     assert unknown_variables(seen) - {"PWD", "SHLVL", "OLDPWD", "_"} == set()
+
+
+def test_what_only_some_replicas_see_is_in_the_table(tmp_path: Path) -> None:
+    assert {*Buckets(root=tmp_path).variables, gpus.VARIABLE} <= KNOWN
+    assert METRIC_FILE in FILES
 
 
 def test_a_variable_that_the_table_lacks_is_found() -> None:

@@ -19,8 +19,8 @@ a row of the table.
 
 ## Measured on Vertex AI
 
-Measured on Vertex AI: none yet. To measure, write a small pipeline, upload it, and download the artifact `probe` of its
-step `collect`. `run` runs the same pipeline here:
+Measured on Vertex AI: none yet. To measure, write a small pipeline, upload it (in Google's console: Pipelines, Create
+run), and download the artifact `probe` of its step `collect`. `run` runs the same pipeline here:
 
 ```sh
 python -m localvertex probe compile
@@ -31,8 +31,8 @@ python -m localvertex probe diff THEIRS.json
 ```
 
 `compile` starts nothing, and prints an upper bound of the cost. The pipeline fails by design. `collect` shows
-everything that would leave your project: names of variables and classes of values, never a value of yours. With
-`--yes` it writes `THEIRS.json`. To send that file, attach it to an issue.
+everything that would leave your project: names of variables, limits, and classes of values, never a value of yours.
+With `--yes` it writes `THEIRS.json`. To send that file, attach it to an issue.
 """
 
 
@@ -58,6 +58,10 @@ def written() -> str:
         rows = [fact for fact in facts().values() if status_of(fact) is status]
         page += f"\n## {status.capitalize()}\n\n"
         page += "".join(map(_wrapped, _entries(rows, status)))
+    rows = sorted((fact for fact in facts().values() if fact.unrecorded), key=lambda fact: fact.unrecorded)
+    page += "\n## Not recorded by the probe\n\n"
+    for reason, ids in itertools.groupby(rows, lambda fact: fact.unrecorded):
+        page += _wrapped(f"{reason}: {', '.join(f'`{fact.id}`' for fact in ids)}")
     return page
 
 

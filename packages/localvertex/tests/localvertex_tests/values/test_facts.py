@@ -53,6 +53,7 @@ def test_the_budgets_of_restarts_are_those_of_the_table() -> None:
 
 def test_times_are_those_of_the_table() -> None:
     assert Options().grace_seconds == _parser().parse_args(["run", "f"]).grace == number("grace.end") == 10
+    assert number("grace.timeout") == number("grace.cancel") == number("grace.end")
     assert Scheduling().timeout_seconds == number("limit.timeout_seconds") == 7 * 24 * 3600
     assert {Action.SIGTERM: 30, Action.PREEMPT: 30, Action.MAINTENANCE: 60} == DEFAULT_GRACE_SECONDS
     assert [number(f"grace.{name}") for name in ("stop", "preemption", "maintenance")] == [30, 30, 60]
@@ -63,7 +64,8 @@ def test_the_names_of_variables_are_those_of_the_service() -> None:
     assert names == ("CLUSTER_SPEC", "TF_CONFIG", "CLOUD_ML_PROJECT_ID", "CLOUD_ML_JOB_ID")
     assert (variables.TRIAL_ID, variables.METRIC_FILE) == ("CLOUD_ML_TRIAL_ID", "CLOUD_ML_HP_METRIC_FILE")
     assert variables.TORCH == ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
-    assert variables.OUTPUT_FOLDERS["AIP_TENSORBOARD_LOG_DIR"] == "logs"
+    folders = {"AIP_MODEL_DIR": "model", "AIP_CHECKPOINT_DIR": "checkpoints", "AIP_TENSORBOARD_LOG_DIR": "logs"}
+    assert folders == variables.OUTPUT_FOLDERS
 
 
 def test_the_page_is_generated_and_calls_nothing_measured(package: Path) -> None:
