@@ -83,7 +83,7 @@ function Files({ view }) {
             },
             { title: "Size", isNumber: true, isWideOnly: true, cell: (each) => bytes(each.bytes) },
           ]} />`
-        : html`<${Empty} title="This folder has no compiled pipeline" />`
+        : html`<${Empty} title="No compiled file yet" />`
     }
   <//>`;
 }
