@@ -63,5 +63,10 @@ def main_metric(content: dict[str, Any]) -> str:
     if not chosen:
         return ""
     baseline = next((each["value"] for each in numbers if each["name"] == f"baseline_{chosen['name']}"), None)
-    beside = f" (baseline {baseline:.6g})" if baseline is not None else ""
-    return f"{chosen['name']} {chosen['value']:.6g}{beside}"
+    beside = f" (baseline {figure(baseline)})" if baseline is not None else ""
+    return f"{chosen['name']} {figure(chosen['value'])}{beside}"
+
+
+def figure(value: Any) -> str:
+    """Return a value as people read it: a float with five digits, as the console shows it."""
+    return f"{value:.5g}" if isinstance(value, float) else str(value)

@@ -56,11 +56,7 @@ def show(content: dict[str, Any]) -> None:
         if goodput := (task.get("custom_job") or {}).get("goodput"):
             out.print(between_words(f"  {task['title']}: {_goodput_sentence(goodput)}", width), markup=False)
     for metric in content["metrics"]:
-        value = metric["value"]
-        out.print(
-            f"  {metric['name']} = {value:.6g}" if isinstance(value, float) else f"  {metric['name']} = {value}",
-            markup=False,
-        )
+        out.print(f"  {metric['name']} = {results.figure(metric['value'])}", markup=False)
     for model in content["models"]:
         out.print(f"  model: {_location_of_model(content, model)}", markup=False)
     if content.get("failed_task") or (content.get("error") and not _was_killed(content)):

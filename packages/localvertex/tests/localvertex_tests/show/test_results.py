@@ -108,7 +108,7 @@ def test_a_run_that_failed_after_its_first_metrics_is_not_the_one_that_is_repeat
         ({}, ""),
         ({"note": "good"}, ""),
         ({"loss": 0.5, "f1": 0.25}, "loss 0.5"),
-        ({"loss": 0.5, "val_accuracy": 0.123456789, "accuracy_top5": 1}, "val_accuracy 0.123457"),
+        ({"loss": 0.5, "val_accuracy": 0.123456789, "accuracy_top5": 1}, "val_accuracy 0.12346"),
         ({"accuracy": 0.88, "baseline_accuracy": 0.9, "baseline_class": "cat"}, "accuracy 0.88 (baseline 0.9)"),
     ],
 )

@@ -17,11 +17,15 @@ _OF_COLOURS = ["color-contrast", "link-in-text-block"]
 """The rules that can have other results in the dark colours."""
 
 
+def load_axe(page: Page) -> None:
+    """Make axe known to the page; scripts of tests are not the page's, so its policy stays in force."""
+    if not page.evaluate("'axe' in window"):
+        page.evaluate(f"() => {{ {_AXE.read_text()} }}")
+
+
 def problems_of(page: Page) -> list[tuple[str, str, str, list[str]]]:
     """Return the scheme, impact, rule and elements of each serious problem of the present view."""
-    if not page.evaluate("'axe' in window"):
-        # Scripts of tests are not the page's: its policy stays in force.
-        page.evaluate(f"() => {{ {_AXE.read_text()} }}")
+    load_axe(page)
     found = []
     for scheme, rules in (("light", None), ("dark", _OF_COLOURS)):
         page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # type: ignore[arg-type]

@@ -20,9 +20,9 @@ const COLUMNS = [
 const root = /** @type {HTMLElement} */ (document.getElementById("page"));
 root.replaceChildren();
 render(
-  html`<main id="main" class="view compare">${proofs.map(
+  html`<main id="main" class="view compare"><h1>Proof</h1>${proofs.map(
     ({ name, faults, series }) => html`<${Section} title=${name}>
-      <${Table} caption="Faults" columns=${COLUMNS} rows=${faults} />
+      <${Table} isRegion caption="Faults" columns=${COLUMNS} rows=${faults} />
       <${Curves} steps=${[]} curves=${[{ task: name, series }]} />
     <//>`,
   )}</main>`,

@@ -3,7 +3,7 @@
 import { figure, html, Section, Select, useState } from "../ui/ui.js";
 import { letter } from "./letters.js";
 
-const [WIDTH, HEIGHT, EDGE] = [600, 240, 40];
+const [WIDTH, HEIGHT, EDGE, LETTER] = [400, 220, 56, 14];
 
 const isNumber = (value) => typeof value === "number";
 
@@ -28,6 +28,14 @@ export function Scatter({ runs, parameters, metrics }) {
     };
   };
   const [right, top] = [scale(x.values, WIDTH), scale(y.values, HEIGHT)];
+  /** Letters of the same place are side by side. @type {number[][]} */
+  const spots = [];
+  for (const run of places) {
+    const [x, y] = [right.at(run), HEIGHT - top.at(run)];
+    let shift = LETTER;
+    while (spots.some(([, x2, y2, by]) => Math.hypot(x2 + by - x - shift, y2 - y) < LETTER)) shift += 4;
+    spots.push([run, x, y, shift]);
+  }
   const spoken = places
     .map((run) => `run ${letter(run)}: ${figure(x.values[run])}, ${figure(y.values[run])}`)
     .join("; ");
@@ -39,14 +47,14 @@ export function Scatter({ runs, parameters, metrics }) {
     </div>
     <svg class="scatter" viewBox=${`0 0 ${WIDTH} ${HEIGHT}`} role="img" aria-label=${`${x.name}, ${y.name}; ${spoken}`}>
       <path d=${`M0 0V${HEIGHT}H${WIDTH}`} />
-      ${places.map(
-        (run) => html`<text key=${run} x=${right.at(run)} y=${HEIGHT - top.at(run)}
-          style=${{ fill: `var(--run-${run % 8})` }}>${letter(run)}</text>`,
+      ${spots.map(
+        ([run, x, y, shift]) => html`<g key=${run} style=${{ fill: `var(--run-${run % 8})` }}>
+          <circle cx=${x} cy=${y} r="3" /><text x=${x + shift} y=${y}>${letter(run)}</text></g>`,
       )}
-      <text class="mark" x="4" y="12">${figure(top.high)}</text>
-      <text class="mark" x="4" y=${HEIGHT - 32}>${figure(top.low)}</text>
+      <text class="mark" x="26" y=${EDGE}>${figure(top.high)}</text>
+      <text class="mark" x="26" y=${HEIGHT - EDGE}>${figure(top.low)}</text>
       <text class="mark" x=${EDGE} y=${HEIGHT - 10}>${figure(right.low)}</text>
-      <text class="mark end" x=${WIDTH} y=${HEIGHT - 10}>${figure(right.high)}</text>
+      <text class="mark" x=${WIDTH - EDGE} y=${HEIGHT - 10}>${figure(right.high)}</text>
     </svg>
   <//>`;
 }

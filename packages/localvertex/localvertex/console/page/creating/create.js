@@ -28,7 +28,8 @@ export default function Create({ query }) {
   const { overview, server, key, choice, leave } = usePipeline(query, "#/create");
   useEffect(() => {
     // The button that chose the file is gone.
-    if (overview && document.activeElement === document.body) document.getElementById("main")?.focus();
+    if (overview && document.activeElement === document.body)
+      document.getElementById("main")?.focus({ preventScroll: true });
   }, [overview]);
   const parent = overview && ["Choose another pipeline", "#/create"];
   const title = overview ? `Create run: ${overview.pipeline}` : "Create run";

@@ -83,7 +83,7 @@ function Files({ view }) {
             },
             { title: "Size", isNumber: true, isWideOnly: true, cell: (each) => bytes(each.bytes) },
           ]} />`
-        : html`<${Empty} title="No compiled files yet"><code>python compile.py</code><//>`
+        : html`<${Empty} title="No compiled file yet" />`
     }
   <//>`;
 }

@@ -37,9 +37,8 @@ function Content({ view, href }) {
   const isClassified = view.kind === "system.ClassificationMetrics";
   const matrix = isClassified && matrixIn(view.metadata.confusionMatrix);
   const roc = isClassified && rocIn(view.metadata.confidenceMetrics);
-  /** Drawn in place of its numbers. @type {Record<string, any>} */
-  const drawn = { confusionMatrix: matrix, confidenceMetrics: roc };
-  const rest = Object.entries(view.metadata).filter(([name]) => !Object.hasOwn(drawn, name) || !drawn[name]);
+  const drawn = [matrix && "confusionMatrix", roc && "confidenceMetrics"];
+  const rest = Object.entries(view.metadata).filter(([name, value]) => !drawn.includes(name) && (value ?? "") !== "");
   const metadata = rest.map(([name, value]) => [
     name,
     Number.isInteger(value) || typeof value !== "number" ? value : figure(value),
@@ -116,7 +115,7 @@ function shade(/** @type {number} */ value, /** @type {number[]} */ row) {
 /** A row for each true class, a column for each predicted one. @param {MatrixProps} props */
 function Matrix({ matrix }) {
   const { names, rows } = matrix;
-  return html`<figure class="table" role="region" aria-label="Confusion matrix" tabindex="0">
+  return html`<figure class="table" aria-label="Confusion matrix" tabindex="0">
     <figcaption>Confusion matrix: a row per true class, a column per predicted one</figcaption><table class="matrix">
     <thead><tr><td></td>${names.map((name, index) => html`<th key=${index} scope="col">${name}</th>`)}</tr></thead>
     <tbody>${rows.map(

@@ -85,7 +85,7 @@ export function Summary({ run, defaults, unknown }) {
     }
     ${run.models.length > 0 && html`<h2>Models</h2><ul class="plain">${models(run.models)}</ul>`}
     ${outputs.length > 0 && html`<h2>Outputs</h2><${Values} values=${outputs} />`}
-    <h2>Pipeline</h2><${Values} values=${{ File: run.file, "SHA-256": run.sha256?.slice(0, 16) }} />
+    <h2>Pipeline</h2><${Values} values=${{ File: run.file, "SHA-256": run.sha256?.slice(0, 12) }} />
     ${
       run.warnings?.length > 0 &&
       html`<h2>Differences from Vertex AI</h2>
@@ -107,8 +107,8 @@ function changedOne(name, values, defaults) {
   ];
 }
 
-/** The last part of a task's path. @param {{task: string}} of */
-const stepOf = ({ task }) => html`<div class="muted small">${task.split("/").at(-1)}</div>`;
+/** A step with its iteration. @param {{task: string}} of */
+const stepOf = ({ task }) => html`<div class="muted small">${/(\d+\/)?[^/]*$/.exec(task)?.[0]}</div>`;
 
 /** @param {any[]} found */
 const metrics = (found) =>

@@ -79,7 +79,7 @@ export function LastRun({ schedule }) {
   if (!runResponse) return NONE;
   const [, run] = runResponse.match(/^OK: .*\/pipelineJobs\/(.+)$/) ?? [];
   if (run) return html`<a href=${link(["runs", run])}>${inZone(scheduledRunTime, schedule.zone)}</a>`;
-  return html`<span class="error small clamp">${runResponse}</span>`;
+  return html`<span class="error small clamp" title=${runResponse}>${runResponse}</span>`;
 }
 
 /** The buttons of a schedule. @param {ScheduleActionsProps} props */

@@ -2,7 +2,7 @@
 
 import { isValidElement } from "../vendor/preact.js";
 import { Fragment, html, useEffect, useState } from "./html.js";
-import { NONE } from "./text.js";
+import { NONE, plural } from "./text.js";
 
 /** Characters up to which JSON is shown as one line. */
 const SHORT = 80;
@@ -46,7 +46,7 @@ export function Value({ value }) {
   }
   const short = JSON.stringify(value);
   if (short.length <= SHORT) return html`<code>${short}</code>`;
-  const title = Array.isArray(value) ? `${value.length} items` : `${Object.keys(value).length} fields`;
+  const title = plural(Object.keys(value).length, Array.isArray(value) ? "item" : "field");
   return folded(title, JSON.stringify(value, null, 2));
 }
 
