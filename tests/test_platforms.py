@@ -17,7 +17,12 @@ PRODUCT = (
     "packages/localvertex/localvertex",
     "packages/localvertex/localvertex_base",
 )
-LINUX = {"packages/exact_resume/exact_resume/files/linux.py", "packages/localvertex/localvertex_base/linux.py"}
+# The last one is a text that replicas of Vertex AI run, and imports nothing of the package.
+LINUX = {
+    "packages/exact_resume/exact_resume/files/linux.py",
+    "packages/localvertex/localvertex_base/linux.py",
+    "packages/localvertex/localvertex/commands/probe/program.py",
+}
 NAMES = {"prctl", "sched_getaffinity", "pidfd_open", "SO_BINDTODEVICE", "sys.platform", "platform.system", "os.uname"}
 TEXTS = ("/proc/", "/sys/", "prctl", "pidfd", "bwrap", "sched_getaffinity")
 

@@ -134,8 +134,19 @@ def test_another_program_at_the_stale_address_is_not_mistaken_for_the_chief(tmp_
 
 
 def test_a_worker_that_dies_while_it_waits_is_missing_again(tmp_path: Path) -> None:
+    def followed() -> list[threading.Thread]:
+        """Return the chief's thread that reads what worker 1 sends: as long as there is one, another is turned away."""
+        return [each for each in threading.enumerate() if each.name == "worker 1"]
+
+    def leave(_: SeveralWorkers) -> str:
+        while not followed():
+            threading.Event().wait(0.005)
+        return "gone"
+
     chief = Worker(tmp_path, 0, 3, work=once)
-    assert Worker(tmp_path, 1, 3, work=lambda team: "gone").end() == "gone"
+    assert Worker(tmp_path, 1, 3, work=leave).end() == "gone"
+    for thread in followed():
+        thread.join(PATIENT)
     workers = [Worker(tmp_path, rank, 3, work=once) for rank in (1, 2)]
     assert [each.end() for each in (chief, *workers)] == [[3], [3], [3]]
 

@@ -25,7 +25,9 @@ FILLER = ".full"
 
 _POLL_SECONDS = 0.002
 _SETTLE_SECONDS = 0.05
-"""From the end of a write to what follows it, such as a rename; and from SIGSTOP until processes have stopped."""
+"""From the end of a write to what follows it, such as a rename; and from SIGSTOP until a container has stopped."""
+_STOP_SECONDS = 5.0
+"""From SIGSTOP until a process has stopped, on a busy machine."""
 _FAST_SECONDS = 2.0
 _QUANTUM_SECONDS = 0.0005
 """For which a fast training runs between two looks at it."""
@@ -50,7 +52,6 @@ class Disturbance:
         checkpoints: The checkpoint folder, which exists.
         log: The log of the primary replica.
         cancel: Cancels the job.
-        processes_left: How many processes the job's main ones have left running at their ends.
         problem: Why the fault did not happen; empty if it has.
         damaged: The file that was hit.
         is_in_place: Whether a checkpoint is written under its final name; None: not seen.
@@ -65,7 +66,6 @@ class Disturbance:
     checkpoints: Path
     log: Path
     cancel: threading.Event = field(default_factory=threading.Event)
-    processes_left: int = 0
     problem: str = ENDED
     damaged: str = ""
     is_in_place: bool | None = None
@@ -161,9 +161,14 @@ class Disturbance:
 
     def _stop(self) -> None:
         self._signal(signal.SIGSTOP)
-        until = time.monotonic() + _SETTLE_SECONDS
-        while time.monotonic() < until and not all(each.is_frozen() for each in self._targets if each.is_running):
-            pass
+        start = time.monotonic()
+        while any(
+            each.is_running
+            and not each.is_frozen()
+            and time.monotonic() < start + (_SETTLE_SECONDS if each.clean_up else _STOP_SECONDS)
+            for each in self._targets
+        ):
+            time.sleep(_QUANTUM_SECONDS)
         self._count()
 
     def _strike(self, planned: Planned) -> str:

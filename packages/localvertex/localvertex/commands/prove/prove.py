@@ -139,7 +139,7 @@ def prove(
             comparison=comparison,
             exit_codes=trial.exit_codes,
             seconds_lost=round(max(0.0, trial.disturbance.seconds - pace.seconds), 1),
-            processes_left=trial.disturbance.processes_left,
+            processes_left=trial.processes_left,
             damaged=trial.disturbance.damaged,
         )
 

@@ -34,6 +34,8 @@ class ProofRun:
     outcomes: list[Outcome]
     """Of the job, and of the next one for faults that take two."""
     disturbance: Disturbance
+    processes_left: int = 0
+    """How many processes the job's main ones have left running at their ends."""
 
     @property
     def has_finished(self) -> bool:
@@ -103,19 +105,19 @@ def run(
             log=folder / f"{PRIMARY}.log",
         )
         try:
-            outcomes = [_run(job, folder, options, disturbance)]
+            ended = [_run(job, folder, options, disturbance, disturbance.cancel)]
             (outside / FILLER).unlink(missing_ok=True)
-            if following and outcomes[0].state is not JobState.SUCCEEDED and not disturbance.problem:
+            if following and ended[0][0].state is not JobState.SUCCEEDED and not disturbance.problem:
                 for path in folder.glob("workerpool*.log"):
                     logs.add(path, "--- start 2 ---")
-                disturbance.cancel = threading.Event()
-                outcomes.append(_run(following, folder, options, disturbance))
+                ended.append(_run(following, folder, options, disturbance, threading.Event()))
         finally:
             disturbance.close()
         if outside != base:
             shutil.copytree(outside, base, dirs_exist_ok=True, symlinks=True)
     found = sorted(folder.glob("workerpool*.log"))
-    return ProofRun(base=base, logs=found, outcomes=outcomes, disturbance=disturbance)
+    outcomes, left = zip(*ended, strict=True)
+    return ProofRun(base=base, logs=found, outcomes=[*outcomes], disturbance=disturbance, processes_left=sum(left))
 
 
 def _with_pools(job: CustomJob, change: Callable[[Pool], Pool]) -> CustomJob:
@@ -138,21 +140,24 @@ def _in_folder(job: CustomJob, base: Path, variables: dict[str, str]) -> CustomJ
     return replace(_with_pools(job, changed), base_output_directory=str(base))
 
 
-def _run(job: CustomJob, folder: Path, options: Options, disturbance: Disturbance) -> Outcome:
+def _run(
+    job: CustomJob, folder: Path, options: Options, disturbance: Disturbance, cancel: threading.Event
+) -> tuple[Outcome, int]:
+    """Run one job; return how it ended, and how many processes it left."""
     private, root = options.work_dir.absolute() / record.PRIVATE, options.gcs_root
     processes = Processes(grace_seconds=_GRACE_SECONDS)
     try:
-        return run_job(
+        outcome = run_job(
             job,
             workspace=Workspace(folder=folder, private_dir=private, buckets=root and root.absolute()),
             processes=processes,
             containers=options.container_choice,
-            cancel=disturbance.cancel,
+            cancel=cancel,
             disturb=disturbance,
         )
     finally:
         processes.stop(at_once=True)
-        disturbance.processes_left += processes.num_left
+    return outcome, processes.num_left
 
 
 def _with_other_workers(pool: Pool) -> Pool:

@@ -222,7 +222,7 @@ def test_compile_writes_the_pipeline_and_its_cost(tmp_path: Path, capsys: pytest
     target = tmp_path / "probe.json"
     assert command.execute(Namespace(action="compile", output=target)) == 0
     shown = capsys.readouterr().out
-    assert all(len(line) <= 80 for line in shown.splitlines())
+    assert all(len(line) <= 80 for line in shown.splitlines() if str(target) not in line)
     pipeline = command.compiled()
     text, tasks = json.dumps(pipeline), pipeline["components"]["comp-exit-handler-1"]["dag"]["tasks"].values()
     num_retries = sum(map(int, re.findall(r'"maxRetryCount": ([0-9]+)', text)))
