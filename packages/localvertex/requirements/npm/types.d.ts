@@ -694,6 +694,9 @@ type OnConnection = (listener: (problem: string) => void) => () => void;
  */
 type Follow = (query: Record<string, string>, handlers: Handlers) => () => void;
 
+/** Along one direction: where a part begins, how long it is, and the room. */
+type Along = (at: number, length: number, room: number) => number;
+
 /** Nothing is read while the path is null. */
 type UseLoad = (path: string | null) => Load;
 
@@ -701,8 +704,8 @@ type UseLoad = (path: string | null) => Load;
 interface Load {
   data: any;
   error: Refusal | null;
-  isLoading: boolean;
-  reload: () => void;
+  /** An answer of at least this version need not be read again. */
+  reload: (version?: string) => void;
   /** Whether the data belongs to another path. */
   isStale: boolean;
 }

@@ -48,7 +48,7 @@ function App({ server }) {
     </main>`;
 }
 
-/** What a place shows; the same view shows another task of a run. @param {any} place */
+/** What a place shows; the same view shows another task of a run. */
 const subject = (place) => `${place.name} ${place.params.id ?? ""} ${place.params.version ?? ""}`;
 
 /** @param {TopProps} props */

@@ -17,6 +17,7 @@ import {
   Table,
   Time,
   useEffect,
+  useRef,
   useState,
 } from "../ui/ui.js";
 import { Curves } from "./curves.js";
@@ -59,14 +60,14 @@ export default function Compare({ query }) {
       ${
         ids.length < MIN_RUNS
           ? html`<${Empty} title="Choose two or more runs" />`
-          : html`<${Loaded} title="These runs cannot be compared" ...${found}>${(/** @type {any[]} */ runs) =>
+          : html`<${Loaded} title="These runs cannot be compared" ...${found}>${(runs) =>
               html`<${Comparison} runs=${runs} base=${base} />`}<//>`
       }
     </div>
   <//>`;
 }
 
-/** @param {string[]} ids @param {number} base @param {any} show @returns {Column[]} */
+/** @param {string[]} ids @param {number} base @returns {Column[]} */
 const columns = (ids, base, show) => [
   {
     title: "Run",
@@ -103,31 +104,38 @@ async function read(id) {
 
 /**
  * The records of the runs; those that have changed or are running are read again.
- * @param {string[]} ids @param {any[]} rows @param {ReturnType<typeof useLoad>} list
+ * @param {string[]} ids @param {ReturnType<typeof useLoad>} list
  */
 function useRecords(ids, rows, list) {
-  const [found, setFound] = useState(/** @type {{data?: any[], error?: any}} */ ({}));
+  const [found, setFound] = useState(/** @type {{data?: any[], error?: any, of?: string}} */ ({}));
+  const order = useRef({ begun: 0, shown: 0 });
+  const key = ids.join();
   const isLive = rows.some(({ state }) => state && !isFinal(state));
-  useEvents({}, { runs: ({ version }) => version !== list.data?.version && list.reload() });
+  useEvents({}, { runs: ({ version }) => version !== list.data?.version && list.reload(version) });
   useEffect(() => {
     const timer = isLive && setInterval(() => document.hidden || list.reload(), LIVE_MS);
     return () => clearInterval(timer || 0);
   }, [isLive]);
   useEffect(() => {
     if (!list.data || ids.length < MIN_RUNS || ids.length > MAX_RUNS) return;
-    let isCurrent = true;
     const known = ({ id, state, end_time }) =>
       isFinal(state) && found.data?.find((run) => run.id === id && run.end_time === end_time);
-    Promise.all(rows.map(async (row) => known(row) || read(row.id))).then(
-      (data) => isCurrent && setFound({ data }),
-      (error) => isCurrent && setFound({ ...found, error }),
-    );
-    return () => {
-      isCurrent = false;
+    const number = ++order.current.begun;
+    // An answer counts until a newer one is here: else frequent changes would keep slow answers away for good.
+    const keep = (change) => {
+      if (number < order.current.shown) return;
+      order.current.shown = number;
+      setFound((before) => ({ ...before, error: null, ...change, of: key }));
     };
-  }, [list.data, ids.join()]);
-  const isWhole = found.data?.map(({ id }) => id).join() === ids.join();
-  return isWhole ? found : { error: found.error };
+    Promise.all(rows.map(async (row) => known(row) || read(row.id))).then(
+      (data) => keep({ data }),
+      (error) => keep({ error }),
+    );
+  }, [list.data, key]);
+  return {
+    data: found.data?.map(({ id }) => id).join() === key && found.data,
+    error: found.of === key && found.error,
+  };
 }
 
 /** @param {{runs: any[], base: number}} props */

@@ -4,7 +4,6 @@ import { direction } from "../ui/ui.js";
 
 const MOST_STEPS = 500;
 
-/** @param {any[]} runs */
 export function parametersOf(runs) {
   const names = new Set(runs.flatMap(({ parameters }) => Object.keys(parameters ?? {})));
   return [...names].map((name) => {
@@ -17,7 +16,7 @@ export function parametersOf(runs) {
   });
 }
 
-/** The metrics, with their differences from one run. @param {any[]} runs @param {number} [base] */
+/** The metrics, with their differences from one run. @param {number} [base] */
 export function metricsOf(runs, base = 0) {
   const found = runs.map(
     ({ metrics }) => new Map(metrics.map((each) => [JSON.stringify([each.task, each.artifact, each.name]), each])),
@@ -44,7 +43,7 @@ function bestOf(name, numbers) {
   return numbers.flatMap((each, at) => (each !== null && each * sign === best ? [at] : []));
 }
 
-/** The entry of each step in each run, the first ones by path. @param {any[]} runs */
+/** The entry of each step in each run, the first ones by path. */
 export function stepsOf(runs) {
   const entries = runs.map(
     ({ tasks }) => new Map(tasks.filter((each) => each.kind === "step").map((each) => [each.path, each])),
@@ -67,5 +66,5 @@ export function curvesOf(runs) {
 }
 
 /** All workers of a job log the same loss; of replicas that train on their own the longest curve is shown. */
-const longest = (/** @type {any[]} */ curves) =>
+const longest = (curves) =>
   curves.reduce((best, each) => (best && best.points.length >= each.points.length ? best : each), null);

@@ -3,7 +3,6 @@
 import { Compared, Duration, figure, html, link, Name, NONE, plural, Section, State, signed, Value } from "../ui/ui.js";
 import { Letter, letter } from "./letters.js";
 
-/** @param {any[]} runs */
 const lettered = (runs) =>
   runs.map((_, index) => ({ title: letter(index), heading: html`<${Letter} index=${index} />` }));
 
@@ -32,7 +31,7 @@ export function Parameters({ runs, rows }) {
 
 const nameOf = (row) => html`<${Name} text=${row.name} />`;
 
-/** @param {any} row @param {number} index */
+/** @param {number} index */
 function parameter(row, index) {
   const { is_set, value } = row.values[index];
   if (!is_set) return html`<span class="muted">not set</span>`;

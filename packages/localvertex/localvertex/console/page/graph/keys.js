@@ -7,7 +7,7 @@ export const isGroup = (box) => !["step", "importer"].includes(box.kind);
 
 /**
  * Return where the part of each box is that can be chosen, in the coordinates of the whole drawing.
- * @param {any} graph
+ *
  * @returns {Map<string, PlacedBox>}
  */
 export function placesIn(graph) {

@@ -42,7 +42,7 @@ function inChosen(places, chosen) {
 
 /**
  * The state of each box of a drawing.
- * @param {any} graph
+ *
  * @param {EntryPlaces | null} places - Null: it has not run.
  * @param {Chosen} chosen
  * @param {boolean} hasEnded - What has no entry will not run any more.

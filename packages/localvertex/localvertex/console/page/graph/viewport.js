@@ -117,14 +117,14 @@ export class Viewport {
   }
 }
 
-/** Keep a drawing within a frame; a small one is in its middle or anywhere inside. */
-const clamped = (/** @type {number} */ at, /** @type {number} */ length, /** @type {number} */ room) => {
+/** Keep a drawing within a frame; a small one is in its middle or anywhere inside. @type {Along} */
+const clamped = (at, length, room) => {
   const least = Math.min(MARGIN, room - length - MARGIN);
   return Math.min(Math.max(at, least), Math.max(MARGIN, room - length - MARGIN));
 };
 
-/** How far a part has to move to be inside; its beginning matters more than its end. */
-const missing = (/** @type {number} */ at, /** @type {number} */ length, /** @type {number} */ room) =>
+/** How far a part has to move to be inside; its beginning matters more than its end. @type {Along} */
+const missing = (at, length, room) =>
   at < MARGIN || length > room - 2 * MARGIN ? MARGIN - at : Math.min(0, room - MARGIN - at - length);
 
 /** The page scrolls where the drawing has no more room. @param {Viewport} viewport @param {WheelEvent} event */

@@ -92,7 +92,7 @@ export function smoothed(pairs, weight) {
   });
 }
 
-/** The newest value at or before an index of the values of a line. @param {any[]} values @param {number} index */
+/** The newest value at or before an index of the values of a line. @param {number} index */
 const valueAt = (values, index) => values.findLast((each, at) => at <= index && typeof each === "number");
 
 /** @param {ChartsProps} props */
@@ -210,7 +210,7 @@ export function Curves({ steps, start, names, only }) {
   <//>`;
 }
 
-/** A vertical line wherever a process resumed. @param {any} plot @param {number[]} resumes @param {string} colour */
+/** A vertical line wherever a process resumed. @param {number[]} resumes @param {string} colour */
 function drawResumes(plot, resumes, colour) {
   const { ctx, bbox } = plot;
   ctx.save();

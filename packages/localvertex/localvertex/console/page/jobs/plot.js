@@ -52,7 +52,7 @@ export function Chart(plot) {
 
 /**
  * Move the cursor to another value by keyboard. Values at the same x count as one, as they do for the pointer.
- * @param {any} plot @param {KeyboardEvent} event
+ * @param {KeyboardEvent} event
  */
 function moved(plot, event) {
   const xs = [...new Set(plot.data[0])];
@@ -67,7 +67,6 @@ function moved(plot, event) {
 
 /**
  * @param {HTMLElement} element @param {{current: Plot}} newest @param {(index: number | null) => void} onHover
- * @returns {any}
  */
 function options(element, newest, onHover) {
   const style = getComputedStyle(element);

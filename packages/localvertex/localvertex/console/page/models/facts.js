@@ -6,7 +6,6 @@ import { Facts, figure, html, link, metricNames } from "../ui/ui.js";
  * The metrics of a version, from its newest evaluation, or from its run if it has no evaluation. Google's evaluation
  * schema has no field for the scores of a constant answer, so these come from the run. With one prediction per example,
  * its averages over all examples are the accuracy; those over the classes come from the run, too.
- * @param {any} row
  */
 export function metricsOf({ metrics, run_metrics }) {
   const found = { ...metrics };

@@ -15,7 +15,7 @@ export default function Models() {
   <//>`;
 }
 
-/** @param {any[]} models @returns {Column[]} */
+/** @returns {Column[]} */
 function columnsOf(models) {
   const metrics = (row) => metricsOf(row.shown);
   return [

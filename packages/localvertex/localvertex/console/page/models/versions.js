@@ -44,7 +44,7 @@ export function Versions({ model }) {
     }`;
 }
 
-/** @param {any} model @returns {Column[]} */
+/** @returns {Column[]} */
 function columnsOf(model) {
   return [
     {
@@ -106,7 +106,7 @@ function CompareVersions({ id, versions }) {
     }`;
 }
 
-/** What a version was made of and is served by, by name. @param {any} version @returns {Record<string, any>} */
+/** What a version was made of and is served by, by name. @returns {Record<string, any>} */
 function factsOf(version) {
   const named = (/** @type {string} */ kind, values) =>
     Object.entries(values ?? {}).map(([name, value]) => [`${kind} ${name}`, value]);

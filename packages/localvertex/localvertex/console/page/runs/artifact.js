@@ -83,7 +83,7 @@ function Files({ view: { link, uri, files, num_more, place: inner }, href }) {
 
 /**
  * Read a confusion matrix; null when it is missing, too large or malformed.
- * @param {any} value @returns {{names: string[], rows: number[][]} | null}
+ * @returns {{names: string[], rows: number[][]} | null}
  */
 export function matrixIn(value) {
   if (!Array.isArray(value?.annotationSpecs) || !Array.isArray(value.rows)) return null;
@@ -96,7 +96,7 @@ export function matrixIn(value) {
 
 /**
  * Read the points of a ROC, false positive rate and recall; null when they are missing, too many or malformed.
- * @param {any} value @returns {[number, number][] | null}
+ * @returns {[number, number][] | null}
  */
 export function rocIn(value) {
   if (!Array.isArray(value) || value.length < 2 || value.length > MOST_POINTS) return null;

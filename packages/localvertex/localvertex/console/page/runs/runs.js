@@ -46,7 +46,7 @@ const TERM = /(\w[\w.-]*)([<>]=?|=)(\S+)/g;
 /** Text as a filter spells it. @param {string} text */
 const quoted = (text) => `"${text.replace(/["\\]/g, "\\$&")}"`;
 
-/** @param {any[]} conditions @param {Record<string, string>} others */
+/** @param {Record<string, string>} others */
 const query = (conditions, others) =>
   `?${new URLSearchParams({ filter: conditions.filter(Boolean).join(" AND "), ...others })}`;
 
@@ -113,7 +113,7 @@ const fieldsOf = ({ ranges = {}, parameters = [] }) => [
 /** The name of a metric or parameter. @param {string} field */
 const nameOf = (field) => field.slice(field.indexOf(".") + 1);
 
-/** A column of a metric or parameter. @param {string} by @param {any} data @returns {Column} */
+/** A column of a metric or parameter. @param {string} by @returns {Column} */
 function valueColumn(by, { ranges }) {
   const [kind, name] = [by.split(".", 1)[0], nameOf(by)];
   return {
@@ -131,7 +131,7 @@ function valueColumn(by, { ranges }) {
   };
 }
 
-/** @param {string} tab @param {any} data @param {string[]} fields @returns {Column[]} */
+/** @param {string} tab @param {string[]} fields @returns {Column[]} */
 export function columnsOf(tab, data, fields) {
   const { noun = "" } = LISTS[tab] ?? {};
   const page = tab === "jobs" ? "jobs" : "runs";
@@ -255,21 +255,8 @@ function Rows({ tab, query, selected, onSelect }) {
   const path = list.path(filter, order, "");
   const [tokens, setTokens] = useState(last.path === path ? last.tokens : [""]);
   const found = useLoad(list.path(filter, order, tokens[tokens.length - 1]));
-  const { data, isLoading, isStale, reload } = found;
-  const newest = useRef("");
-  useEvents(
-    {},
-    {
-      runs: ({ version }) => {
-        newest.current = version;
-        if (version !== data?.version && !(isLoading && tab === "runs")) reload();
-      },
-    },
-  );
-  // The answer may be older than an event that came before it.
-  useEffect(() => {
-    if (data?.version < newest.current) reload();
-  }, [data]);
+  const { data, isStale, reload } = found;
+  useEvents({}, { runs: ({ version }) => version !== data?.version && reload(version) });
   // A row that did not change stays the same object, which Table does not draw again.
   const known = useRef(new Map());
   const { rows, next } = useMemo(() => {
@@ -317,7 +304,7 @@ function Rows({ tab, query, selected, onSelect }) {
         html`<${Check} key=${field} title=${nameOf(field)} isOn=${chosen.includes(field)} onTurn=${(isOn) =>
           keep({ columns: chosen.filter((each) => each !== field).concat(isOn ? field : []) })} />`;
       if (!rows.length) return html`<${NoRows} list=${list} onClear=${Object.values(filter).some(Boolean) && clear} />`;
-      return html`<div aria-busy=${isLoading}>
+      return html`<div aria-busy=${isStale}>
         ${
           fields.flat().length > 0 &&
           html`<details class="choice"><summary>Columns</summary>

@@ -46,7 +46,7 @@ export function Steps({ run, tasks, selected, view }) {
 
 /**
  * The name of a step, or the number of an iteration with its item.
- * @param {any} entry @param {Map<string, any>} tasks
+ * @param {Map<string, any>} tasks
  */
 function nameOf(entry, tasks) {
   if (entry.kind !== "iteration") return entry.display_name;
@@ -166,7 +166,7 @@ function Side({ run, entry, side, title }) {
   /** @type {[string, any[]][]} */
   const artifacts = Object.entries(entry[side].artifacts);
   if (!parameters.length && !artifacts.length) return null;
-  const isShown = (/** @type {any[]} */ found) => SHOWN.includes(found[0]?.type?.schemaTitle);
+  const isShown = (found) => SHOWN.includes(found[0]?.type?.schemaTitle);
   artifacts.sort(([a, as], [b, bs]) => Number(isShown(bs)) - Number(isShown(as)) || a.localeCompare(b));
   const isOpen = (/** @type {number} */ at) => side === "outputs" && at < OPEN && isShown(artifacts[at][1]);
   return html`<h3>${title}</h3>

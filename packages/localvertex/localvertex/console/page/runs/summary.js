@@ -110,11 +110,10 @@ function changedOne(name, values, defaults) {
 /** A step with its iteration. @param {{task: string}} of */
 const stepOf = ({ task }) => html`<div class="muted small">${/(\d+\/)?[^/]*$/.exec(task)?.[0]}</div>`;
 
-/** @param {any[]} found */
 const metrics = (found) =>
   found.slice(0, MOST).map((each) => [html`<${Name} text=${each.name} />${stepOf(each)}`, figure(each.value)]);
 
-/** The models; those that have a version in the registry come first. @param {any[]} found */
+/** The models; those that have a version in the registry come first. */
 const models = (found) =>
   [...found]
     .sort((a, b) => Number(!a.resource_name) - Number(!b.resource_name))

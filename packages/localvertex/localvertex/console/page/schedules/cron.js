@@ -40,7 +40,7 @@ export function inZone(at, zone) {
   const date = new Date(at);
   const year = date.getFullYear() === new Date().getFullYear() ? undefined : "numeric";
   try {
-    return new Intl.DateTimeFormat(undefined, { ...PARTS, year, timeZone: zone, timeZoneName: "short" }).format(date);
+    return new Intl.DateTimeFormat("en-GB", { ...PARTS, year, timeZone: zone, timeZoneName: "short" }).format(date);
   } catch {
     return at.replace("T", " ");
   }

@@ -142,30 +142,36 @@ export function follow(query, handlers) {
   return close;
 }
 
-/** Read a path, again when it changes. What was read before stays until the new answer is here. @type {UseLoad} */
+/**
+ * Read a path, again when it changes. What was read before stays until the new answer is here. A reload during a read
+ * waits for its answer: else frequent events would keep a slow one away for good.
+ * @type {UseLoad}
+ */
 export function useLoad(path) {
   const [found, setFound] = useState(/** @type {any} */ ({ error: null, source: path }));
-  const [isLoading, setIsLoading] = useState(path !== null);
   const [round, setRound] = useState(0);
+  const reading = useRef({ version: "", isDone: true });
+  // An answer of at least this version need not be read again; no version is as high as the default.
+  const reload = useCallback((version = "~") => {
+    if (reading.current.isDone) setRound((number) => number + 1);
+    else reading.current.version = version;
+  }, []);
   useEffect(() => {
     if (path === null) return;
-    let isCurrent = true;
-    const keep = (/** @type {object} */ change) => {
-      if (!isCurrent) return;
+    const read = { version: "", isDone: false };
+    reading.current = read;
+    const keep = (change) => {
+      if (reading.current !== read) return;
+      read.isDone = true;
       setFound((before) => ({ ...before, ...change }));
-      setIsLoading(false);
+      if (read.version && !(change.data?.version >= read.version)) reload();
     };
-    setIsLoading(true);
     get(path).then(
       (data) => keep({ data, source: path, error: null }),
       (error) => keep({ error }),
     );
-    return () => {
-      isCurrent = false;
-    };
   }, [path, round]);
-  const reload = useCallback(() => setRound((number) => number + 1), []);
-  return { data: found.data, error: found.error, isLoading, reload, isStale: found.source !== path };
+  return { data: found.data, error: found.error, reload, isStale: found.source !== path };
 }
 
 /**

@@ -29,7 +29,7 @@ export function signed(value) {
   return value > 0 ? `+${shown}` : shown.replace(/^-/, "−");
 }
 
-/** What changed between two values, if both are numbers. @param {any} before */
+/** What changed between two values, if both are numbers. */
 export const change = (before, now) =>
   typeof before === "number" && typeof now === "number" ? signed(now - before) : MISSING;
 
@@ -56,7 +56,7 @@ export function Time({ at }) {
   return html`<time datetime=${at} title=${date}>${`${Number(day)} ${month} ${end}`}</time>`;
 }
 
-/** Seconds as `0.4 s`, `12 s`, `3 min 5 s`, `2 h 10 min` or `3 d 4 h`. @param {any} seconds */
+/** Seconds as `0.4 s`, `12 s`, `3 min 5 s`, `2 h 10 min` or `3 d 4 h`. */
 export function duration(seconds) {
   if (seconds === null || seconds === undefined) return MISSING;
   if (seconds < 9.95) return `${seconds.toFixed(1)} s`;

@@ -8,12 +8,22 @@ import pytest
 from localvertex_tests.console.comparing.runs import Runs, metric
 from localvertex_tests.support.axe import problems_of
 from localvertex_tests.support.run_records import TASK
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from localvertex.store import run_folder
 from vertex_testing.browser import browser as browser, needs_chromium, opened
+from vertex_testing.server import wait_until
 
 pytestmark = [pytest.mark.slow, needs_chromium]
+
+COUNT_EVENTS = """window.EventSource = class extends EventSource {
+  constructor(address) {
+    super(address);
+    window.seen = 0;
+    this.addEventListener("runs", () => { window.seen += 1; });
+  }
+}"""
+"""Counts the changes of the list that have reached the page."""
 
 HOSTILE = '<img src=x onerror="alert(1)">'
 
@@ -81,6 +91,32 @@ def test_a_running_run_is_live_and_differences_are_from_the_chosen_one(start_ser
             assert problems_of(page) == []
             runs.add("live", tasks=[TASK], parameters={"rate": 0.3}, metrics=[metric("accuracy", 0.9)])
             expect(row(page, "accuracy").get_by_role("cell").nth(2)).to_contain_text("best")
+
+
+def test_answers_that_are_always_older_than_the_newest_change_are_shown(start_server: Any, browser: Browser) -> None:
+    server = start_server()
+    write_runs(server.work_dir)
+    held: list[Route] = []
+    with opened(browser, server) as page:
+        page.add_init_script(COUNT_EVENTS)
+        page.goto("about:blank")
+        page.route(re.compile("/local/runs"), lambda each: held.append(each))
+        page.goto(f"{server.url}/#/compare?runs=first,second")
+        is_shown, number = page.get_by_role("heading", name="Metrics").is_visible, 0
+        while not is_shown() and number < 20:
+            seen = page.evaluate("window.seen ?? 0")
+            number += 1
+            Runs(server.work_dir).add(f"other-{number}")
+            wait_until(lambda: page.evaluate("window.seen ?? 0") > seen)
+            answered, held[:] = held[:], []
+            for each in answered:
+                each.continue_()
+        assert is_shown()
+        held_later = page.get_by_role("option", name=f"other-{number}")
+        page.unroute(re.compile("/local/runs"))
+        for each in held:
+            each.continue_()
+        expect(held_later).to_have_count(1)
 
 
 def test_runs_are_added_and_removed_on_a_narrow_screen(start_server: Any, browser: Browser) -> None:
