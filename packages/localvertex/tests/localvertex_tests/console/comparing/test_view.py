@@ -107,7 +107,7 @@ def test_answers_that_are_always_older_than_the_newest_change_are_shown(start_se
             seen = page.evaluate("window.seen ?? 0")
             number += 1
             Runs(server.work_dir).add(f"other-{number}")
-            wait_until(lambda: page.evaluate("window.seen ?? 0") > seen)
+            wait_until(lambda seen=seen: page.evaluate("window.seen ?? 0") > seen)
             answered, held[:] = held[:], []
             for each in answered:
                 each.continue_()
