@@ -93,6 +93,7 @@ def test_a_running_run_is_live_and_differences_are_from_the_chosen_one(start_ser
             expect(row(page, "accuracy").get_by_role("cell").nth(2)).to_contain_text("best")
 
 
+@pytest.mark.soak
 def test_answers_that_are_always_older_than_the_newest_change_are_shown(start_server: Any, browser: Browser) -> None:
     server = start_server()
     write_runs(server.work_dir)
@@ -104,19 +105,25 @@ def test_answers_that_are_always_older_than_the_newest_change_are_shown(start_se
         page.goto(f"{server.url}/#/compare?runs=first,second")
         is_shown, number = page.get_by_role("heading", name="Metrics").is_visible, 0
         while not is_shown() and number < 20:
-            seen = page.evaluate("window.seen ?? 0")
+            seen, answered, held[:] = page.evaluate("window.seen ?? 0"), held[:], []
             number += 1
             Runs(server.work_dir).add(f"other-{number}")
             wait_until(lambda seen=seen: page.evaluate("window.seen ?? 0") > seen)
-            answered, held[:] = held[:], []
+            # The page draws, and may begin to read again, before it has an answer to what it read before the change.
+            page.wait_for_timeout(300)
             for each in answered:
                 each.continue_()
         assert is_shown()
-        held_later = page.get_by_role("option", name=f"other-{number}")
-        page.unroute(re.compile("/local/runs"))
-        for each in held:
-            each.continue_()
-        expect(held_later).to_have_count(1)
+        # The last change is shown, too, once its answer is there.
+        is_read = page.get_by_role("option", name=f"other-{number}").count
+        for _ in range(300):
+            page.wait_for_timeout(100)
+            answered, held[:] = held[:], []
+            for each in answered:
+                each.continue_()
+            if is_read() and not held:
+                break
+        assert is_read()
 
 
 def test_runs_are_added_and_removed_on_a_narrow_screen(start_server: Any, browser: Browser) -> None:
