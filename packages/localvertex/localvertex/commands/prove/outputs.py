@@ -76,8 +76,7 @@ def _events(path: Path) -> Iterator[Point]:
         with suppress(ValueError, KeyError, TypeError):
             event = json.loads(line)
             process += event["event"] == "start"
-            names = _EVENT_KEYS.get(event["event"], ("",))
-            key = tuple(float(event[name]) for name in names)
+            key = tuple(float(event[name]) for name in _EVENT_KEYS[event["event"]])
             for name in ("loss", "accuracy", "learning_rate", "score"):
                 if isinstance(event.get(name), int | float):
                     source = f"{path.stem}|event {event['event']}|{name}"
@@ -120,10 +119,10 @@ def _npz(content: bytes) -> _Items:
 def _h5(content: bytes) -> _Items:
     import h5py  # type: ignore[import-untyped]
 
-    found: list[tuple[str, Any]] = []
+    names: list[str] = []
     with h5py.File(io.BytesIO(content), "r") as file:
-        file.visititems(lambda name, each: found.append((name, each[()])) if hasattr(each, "dtype") else None)
-    return found
+        file.visit(names.append)
+        return [(name, file[name][()]) for name in names if hasattr(file[name], "dtype")]
 
 
 def _keras(content: bytes) -> _Items:
