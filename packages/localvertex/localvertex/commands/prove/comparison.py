@@ -96,9 +96,19 @@ class ComparedCurve:
         return is_primary and "|event " not in self.name
 
     @property
+    def is_of_model(self) -> bool:
+        """Whether it is from a file of the model."""
+        return "/model/" in self.name
+
+    @property
+    def is_number(self) -> bool:
+        """Whether it is one number, no list and no text."""
+        return np.size(self.first) == 1 and not isinstance(self.first, str)
+
+    @property
     def is_other(self) -> bool:
         """Whether it is a number that may measure something else than the training."""
-        return np.size(self.first) == 1 and not (self.is_of_training or isinstance(self.first, str))
+        return self.is_number and not self.is_of_training
 
     @property
     def gap(self) -> float:
@@ -210,7 +220,7 @@ class Comparison:
             is_mixed = is_array and is_away and noise and np.mean(values[0] == values[-1]) >= _HALF
             # One whole number without a step may count anything, such as the starts.
             if nearest and (is_cut or is_unread or is_vague or is_mixed or noise == math.inf):
-                self.is_model_unread |= is_unread and not noise and "/model/" in curve.name
+                self.is_model_unread |= is_unread and not noise and curve.is_of_model
                 left_out.append(difference)
                 continue
             self.num_compared += (point.process > 0 or has_ended) and not is_vague
@@ -223,7 +233,7 @@ class Comparison:
         self.not_compared += map(str, left_out[:1])
         # A mean of the training since the last line is one of a curve, or of all steps.
         is_curve = len(index) >= _MIN_STEPS and not _OF_EVALUATION.search(curve.name)
-        is_mean = np.size(first) == 1 and (is_curve or "train" in curve.name)
+        is_mean = curve.is_number and (is_curve or "train" in curve.name)
         if len(different) == 1 and away < math.inf and is_mean:
             return replace(different[0], num_after=num_after)
         return next(iter(different), None)
@@ -231,11 +241,11 @@ class Comparison:
     def leave_out_means(self) -> None:
         """Leave out single means of the training that a restart has shortened: what comes after them is equal."""
         # Those of a checkpoint may be from before the restart.
-        has_weights = any("/model/" in each.name and np.size(each.first) > 1 and each.found for each in self.curves)
+        has_weights = any(each.is_of_model and np.size(each.first) > 1 and each.found for each in self.curves)
         is_enough = has_weights and all(each.num_after >= 0 for each in self.differences)
         num_needed = 0 if is_enough else _NUM_EQUAL_AFTER
-        means = [f"{each}, and equal after it" for each in self.differences if each.num_after >= num_needed]
-        self.not_compared += means
+        means = [each for each in self.differences if each.num_after >= num_needed]
+        self.not_compared += [f"{each}, and equal after it" for each in means]
         self.differences = [each for each in self.differences if each.num_after < num_needed]
 
     @property
@@ -251,8 +261,8 @@ class Comparison:
 def _other_end(curve: ComparedCurve) -> Difference | None:
     """Return how a curve ends elsewhere, or that a model is missing."""
     if not curve.found:
-        is_missing = "/model/" in curve.name
-        return Difference(curve=curve, expected="a value", found="none", is_of_end=True) if is_missing else None
+        missing = Difference(curve=curve, expected="a value", found="none", is_of_end=True)
+        return missing if curve.is_of_model else None
     if not curve.is_whole or len(curve.expected) < _MIN_STEPS:
         return None
     last, end = max(curve.expected), max(dict(curve.found))

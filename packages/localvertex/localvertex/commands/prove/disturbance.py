@@ -124,7 +124,7 @@ class Disturbance:
                     self.problem = self._strike(self.planned)
                 except OSError as error:
                     self.problem = f"the checkpoint folder cannot be changed: {error.strerror}"
-                if not self.problem and (self._before is None or self.damaged):
+                if not self.problem:
                     return
                 self._signal(signal.SIGCONT)
             elif is_fast:

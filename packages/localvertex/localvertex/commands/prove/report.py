@@ -58,7 +58,7 @@ def as_json(proof: Proof) -> dict[str, Any]:
     """Return plain values."""
     faults = []
     for each in proof.results:
-        fields = {**vars(each), **vars(each.comparison), "differences": list(map(str, each.comparison.differences))}
+        fields = vars(each) | vars(each.comparison) | {"differences": list(map(str, each.comparison.differences))}
         faults.append({name: value for name, value in fields.items() if name not in ("comparison", "curves")})
     names = ("name", "seed", "num_undisturbed", "is_noisy", "exit_code")
     return {name: getattr(proof, name) for name in names} | {"faults": faults}
