@@ -39,7 +39,8 @@ function Own({ box, look, state }) {
   const canFold = isGroup(box) && look.onFold;
   const x = LEFT + (canFold ? BUTTON : 0) + (state.state ? ICON : 0);
   const title = html`${box.title}${" "}${shownKind(box) && html`<tspan class="kind" dx="4">${`${kind} `}</tspan>`}`;
-  const label = html`${state.text}${state.since && html`<tspan aria-hidden="true"> · <${Elapsed} since=${state.since} /></tspan>`}
+  const clock = state.since && html`<tspan aria-hidden="true"> · <${Elapsed} since=${state.since} /></tspan>`;
+  const label = html`${state.text}${clock}
     ${state.text && box.note && " · "}${box.note}`;
   return html`
     ${is_open && html`<rect class="outline" width=${width} height=${box.height} rx="6" />`}
