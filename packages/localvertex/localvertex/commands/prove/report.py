@@ -27,14 +27,14 @@ def lines(result: Result) -> list[str]:
 def _facts(result: Result) -> Iterator[str]:
     comparison = result.comparison
     counted = {
-        "steps again": comparison.steps_lost,
+        "steps run again": comparison.steps_lost,
         "steps never logged": comparison.steps_missing,
         "examples repeated": comparison.examples_repeated,
         "examples never seen": comparison.examples_never_seen,
-        "s lost": result.seconds_lost,
+        "seconds lost": result.seconds_lost,
         "processes left": result.processes_left,
     }
-    yield from filter(None, [", ".join(f"{number} {text}" for text, number in counted.items() if number)])
+    yield from filter(None, [", ".join(f"{text}: {number}" for text, number in counted.items() if number)])
     yield from [f"cause: {' or '.join(result.causes)}"] if result.causes else []
     yield from [result.reason] if result.reason else []
     if result.verdict in BAD:
@@ -51,7 +51,7 @@ def summary(proof: Proof) -> str:
     good = len(verdicts) - unjudged - sum(each in BAD for each in verdicts)
     return (
         f"{proof.num_undisturbed} undisturbed runs {noise}\n"
-        f"{proof.name}: {good} of {len(verdicts)} faults equal; {unjudged} cannot be judged"
+        f"{proof.name}: {good} of {len(verdicts)} faults equal, {unjudged} cannot be judged"
     )
 
 

@@ -121,7 +121,7 @@ def test_processes_that_a_training_leaves_are_shown(prove: Prove, tmp_path: Path
     code, text, proof = prove("--", "python", "train.py", faults=("killed-early",))
     assert code == 0, text
     assert [each["processes_left"] for each in proof["faults"]] == [num_left]
-    assert (f"{num_left} processes left" in text) is (num_left > 0), text
+    assert (f"processes left: {num_left}" in text) is (num_left > 0), text
 
 
 @pytest.mark.slow
@@ -183,9 +183,13 @@ def test_one_of_two_replicas_is_lost(prove: Prove, tmp_path: Path) -> None:
         (["--number", "{1}", "--", "true"], "error: --number '{1}': expected a part of a line with names"),
         (["no.json"], "error: no.json cannot be read"),
         ([str(PIPELINES / "camel.json"), "--step", "x"], "no step has this name; its steps are custom-training-job"),
-        (["--step", "train", "--", "true"], "error: true: --step and parameters are of compiled pipelines"),
+        (["--step", "train", "--", "true"], "error: true: --step and parameters are only for compiled pipelines"),
         (["--", "no-such-program"], "error: 'no-such-program': expected a program, or a .json or .yaml file"),
-        (["--json", "no-folder/x.json", "--", "true"], "error: --json 'no-folder/x.json': its folder does not exist"),
+        (["--json", str(PIPELINES), "--", "true"], "pipelines' cannot be written (it is a folder); give another file"),
+        (
+            ["--work-dir", str(PIPELINES / "camel.json"), "--", "true"],
+            "camel.json is not a folder); give another folder",
+        ),
     ],
 )
 def test_wrong_input(capsys: pytest.CaptureFixture[str], tmp_path: Path, words: list[str], message: str) -> None:
