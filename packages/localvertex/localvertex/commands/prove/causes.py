@@ -66,8 +66,7 @@ def causes(kind: FaultKind, verdict: Judgement, trial: ProofRun, comparison: Com
 
 def _of_curves(comparison: Comparison) -> list[Cause]:
     first_different = {each.curve.name: each.key for each in comparison.differences if not each.is_of_end}
-    numbers = [each for each in comparison.curves if each.is_of_training and np.size(each.first) == 1]
-    logged = [each for each in numbers if len(each.expected) > 3 and not isinstance(each.first, str)]
+    logged = [each for each in comparison.curves if each.is_of_training and each.is_number and len(each.expected) > 3]
     rates = [each for each in logged if _LEARNING_RATE.search(each.own_name)]
     losses = [each for each in logged if each not in rates and not _is_of_evaluation(each)]
     curve = max(losses, key=lambda each: ("loss" in each.title.lower(), len(each.expected)), default=None)
@@ -82,7 +81,7 @@ def _of_curves(comparison: Comparison) -> list[Cause]:
         if any(each.is_of_end and each.curve.found for each in comparison.differences):
             return [Cause.STOPPING]
         others = [each.curve for each in comparison.differences]
-        return [Cause.WEIGHTS] if any(_is_of_evaluation(each) or "/model/" in each.name for each in others) else []
+        return [Cause.WEIGHTS] if any(_is_of_evaluation(each) or each.is_of_model for each in others) else []
     num_equal = [*after].index(at)
     is_of_steps = curve.gap == 1 and (_STEP.search(curve.name) or "epoch" not in curve.name)
     # What only shows much later is neither.

@@ -96,15 +96,19 @@ class ComparedCurve:
         return is_primary and "|event " not in self.name
 
     @property
-    def is_mean(self) -> bool:
-        """Whether a value can be a mean of the training since the last line, which a restart shortens."""
-        is_curve = len(self.expected) >= _MIN_STEPS and not _OF_EVALUATION.search(self.name)
-        return np.size(self.first) == 1 and (is_curve or "train" in self.name)
+    def is_of_model(self) -> bool:
+        """Whether it is from a file of the model."""
+        return "/model/" in self.name
+
+    @property
+    def is_number(self) -> bool:
+        """Whether it is one number, no list and no text."""
+        return np.size(self.first) == 1 and not isinstance(self.first, str)
 
     @property
     def is_other(self) -> bool:
         """Whether it is a number that may measure something else than the training."""
-        return np.size(self.first) == 1 and not (self.is_of_training or isinstance(self.first, str))
+        return self.is_number and not self.is_of_training
 
     @property
     def gap(self) -> float:
@@ -128,8 +132,8 @@ class Difference:
     found: str
     is_of_end: bool = False
     """Whether it is where the curve ends."""
-    num_after: int | None = None
-    """Equal values after a single one that can be a mean; None: it is no such value."""
+    num_after: int = -1
+    """Equal values after a single one that can be a mean; -1: it is no such value."""
 
     def __str__(self) -> str:
         """Format it as a sentence."""
@@ -170,40 +174,34 @@ class Comparison:
             return
         # Texts, and whole numbers such as a random state that no seed decides, have no noise.
         self.is_noisy |= any(0 < each < math.inf for each in own)
-        self._count(curve)
-        different = self._first_difference(curve, own, rounding) or self._other_end(curve)
-        self.differences += [different] if different else []
+        different = None
+        if curve.found:
+            self._count(curve)
+            different = self._first_difference(curve, own, rounding)
+        self.differences += filter(None, [different or _other_end(curve)])
 
     def _count(self, curve: ComparedCurve) -> None:
         """Count the steps and the examples that came again, and those that never came."""
-        if not curve.found:
-            return
-        seen: dict[Key, Point] = {}
-        num_again = 0
-        for key, point in curve.found:
-            num_again += key in seen and seen[key].process < point.process
-            seen[key] = point
+        seen = dict(curve.found)
+        num_again = len({(key, point.process) for key, point in curve.found}) - len(seen)
         self.steps_lost = max(self.steps_lost, round(num_again * curve.gap))
-        missing = [key for key in curve.expected if key not in seen and key < max(seen)]
+        num_missing = sum(key not in seen and key < max(seen) for key in curve.expected)
         # A program may log every tenth step from where it resumed, and a kill may take the last line.
-        if (
-            curve.is_whole
-            and curve.is_of_training
-            and seen.keys() <= curve.expected.keys()
-            and len(missing) > 1 + curve.found[-1][1].process
-        ):
-            self.steps_missing = max(self.steps_missing, len(missing))
+        is_regular = curve.is_whole and curve.is_of_training and seen.keys() <= curve.expected.keys()
+        if is_regular and num_missing > 1 + curve.found[-1][1].process:
+            self.steps_missing = max(self.steps_missing, num_missing)
         if np.size(curve.first) > 1 and EXAMPLES.search(curve.own_name):
             before = Counter(x for values in curve.expected.values() for x in np.ravel(values[0]).tolist())
             after = Counter(x for point in seen.values() for x in np.ravel(point.value).tolist())
             self.examples_repeated, self.examples_never_seen = (after - before).total(), len(before.keys() - after)
 
     def _first_difference(self, curve: ComparedCurve, own: list[float], rounding: float) -> Difference | None:
-        index = {key: at for at, key in enumerate(curve.expected)}
+        index, first = {key: at for at, key in enumerate(curve.expected)}, curve.first
         different, left_out, away, num_after = list[Difference](), list[Difference](), 0.0, 0
-        is_array = curve.is_of_file and np.ndim(curve.first) > 0
-        is_vague = curve.is_other and not is_array and [*index] == [()] and float(curve.first.item()).is_integer()
-        has_ended = len(own) >= _MIN_STEPS or max(index) in dict(curve.found)
+        is_array = curve.is_of_file and np.ndim(first) > 0
+        is_vague = curve.is_other and not is_array and [*index] == [()] and float(first.item()).is_integer()
+        has_no_restart = curve.found[-1][1].process == 0
+        has_ended = has_no_restart and (len(own) >= _MIN_STEPS or max(index) in dict(curve.found))
         for key, point in curve.found:
             if key not in index:
                 continue
@@ -222,11 +220,10 @@ class Comparison:
             is_mixed = is_array and is_away and noise and np.mean(values[0] == values[-1]) >= _HALF
             # One whole number without a step may count anything, such as the starts.
             if nearest and (is_cut or is_unread or is_vague or is_mixed or noise == math.inf):
-                self.is_model_unread |= is_unread and not noise and "/model/" in curve.name
+                self.is_model_unread |= is_unread and not noise and curve.is_of_model
                 left_out.append(difference)
                 continue
-            is_after = point.process > 0 or (has_ended and curve.found[-1][1].process == 0)
-            self.num_compared += is_after and not is_vague
+            self.num_compared += (point.process > 0 or has_ended) and not is_vague
             if is_away:
                 different.append(difference)
                 away, num_after = nearest, 0
@@ -234,33 +231,22 @@ class Comparison:
                 self.is_exact &= not nearest
                 num_after += 1
         self.not_compared += map(str, left_out[:1])
-        if len(different) == 1 and away < math.inf and curve.is_mean:
+        # A mean of the training since the last line is one of a curve, or of all steps.
+        is_curve = len(index) >= _MIN_STEPS and not _OF_EVALUATION.search(curve.name)
+        is_mean = curve.is_number and (is_curve or "train" in curve.name)
+        if len(different) == 1 and away < math.inf and is_mean:
             return replace(different[0], num_after=num_after)
         return next(iter(different), None)
 
     def leave_out_means(self) -> None:
         """Leave out single means of the training that a restart has shortened: what comes after them is equal."""
         # Those of a checkpoint may be from before the restart.
-        has_weights = any("/model/" in each.name and np.size(each.first) > 1 and each.found for each in self.curves)
-        is_all = has_weights and all(each.num_after is not None for each in self.differences)
-        differences, self.differences = self.differences, []
-        for each in differences:
-            if each.num_after is not None and (is_all or each.num_after >= _NUM_EQUAL_AFTER):
-                self.not_compared.append(f"{each}, and equal after it")
-            else:
-                self.differences.append(each)
-
-    def _other_end(self, curve: ComparedCurve) -> Difference | None:
-        """Return whether a curve ends elsewhere, or a model is missing."""
-        keys, found = [*curve.expected], [key for key, _ in curve.found]
-        if not found:
-            is_missing = "/model/" in curve.name
-            return Difference(curve=curve, expected="a value", found="none", is_of_end=True) if is_missing else None
-        if not curve.is_whole or len(keys) < _MIN_STEPS:
-            return None
-        last, end = max(keys), max(found)
-        is_near = end < (*last[:-1], last[-1] + curve.gap) and sum(key > end for key in keys) < 2
-        return None if is_near else Difference(curve=curve, expected=_shown(last), found=_shown(end), is_of_end=True)
+        has_weights = any(each.is_of_model and np.size(each.first) > 1 and each.found for each in self.curves)
+        is_enough = has_weights and all(each.num_after >= 0 for each in self.differences)
+        num_needed = 0 if is_enough else _NUM_EQUAL_AFTER
+        means = [each for each in self.differences if each.num_after >= num_needed]
+        self.not_compared += [f"{each}, and equal after it" for each in means]
+        self.differences = [each for each in self.differences if each.num_after < num_needed]
 
     @property
     def verdict(self) -> Judgement:
@@ -272,37 +258,45 @@ class Comparison:
         return Judgement.EQUAL if self.is_exact else Judgement.WITHIN_NOISE
 
 
+def _other_end(curve: ComparedCurve) -> Difference | None:
+    """Return how a curve ends elsewhere, or that a model is missing."""
+    if not curve.found:
+        missing = Difference(curve=curve, expected="a value", found="none", is_of_end=True)
+        return missing if curve.is_of_model else None
+    if not curve.is_whole or len(curve.expected) < _MIN_STEPS:
+        return None
+    last, end = max(curve.expected), max(dict(curve.found))
+    is_near = end < (*last[:-1], last[-1] + curve.gap) and sum(key > end for key in curve.expected) < 2
+    return None if is_near else Difference(curve=curve, expected=_shown(last), found=_shown(end), is_of_end=True)
+
+
 def compare(references: Sequence[Observation], found: Observation, *, rounding: float = _ROUNDING) -> Comparison:
     """Compare a run with undisturbed ones, two or more if they can differ."""
     result = Comparison()
     for name, points in references[0].items():
         if all(name in each for each in references):
-            has_counters = len({each.key for each in points}) == len(points)
-            runs = [dict(_keyed(each[name], has_counters, len(points))) for each in references]
-            keys = [key for key in runs[0] if all(key in each for each in runs)]
-            expected = {key: [each[key].value for each in runs] for key in keys}
-            own = _keyed(found.get(name, []), has_counters, len(points))
-            if keys:
-                result.add(ComparedCurve(name=name, expected=expected, found=own), rounding)
+            runs = [dict(_keyed(each[name], points)) for each in references]
+            common = [key for key in runs[0] if all(key in each for each in runs)]
+            expected = {key: [each[key].value for each in runs] for key in common}
+            if expected:
+                curve = ComparedCurve(name=name, expected=expected, found=_keyed(found.get(name, []), points))
+                result.add(curve, rounding)
     result.leave_out_means()
     return result
 
 
-def _keyed(points: Sequence[Point], has_counters: bool, num_expected: int) -> list[tuple[Key, Point]]:
+def _keyed(points: Sequence[Point], expected: Sequence[Point]) -> list[tuple[Key, Point]]:
     """Return points with keys: without counters, their number, which the last process counts from the end.
 
     A process that resumes after some steps prints the rest, so its last line is the last of all. Where the lines of a
     process between the first one and the last belong is not known.
     """
-    if has_counters or not points:
+    if len({each.key for each in expected}) == len(expected):
         return [(each.key, each) for each in points]
-    last = points[-1].process
-    own = [each for each in points if each.process == last]
-    first = [each for each in points if each.process == 0 < last]
-    return [
-        ((float(at),), each)
-        for at, each in [*enumerate(first), *enumerate(own, num_expected - len(own) if last else 0)]
-    ]
+    first = [each for each in points if each.process == 0]
+    last = [each for each in points if each.process == points[-1].process > 0]
+    numbered = [*enumerate(first), *enumerate(last, len(expected) - len(last))]
+    return [((float(at),), each) for at, each in numbered]
 
 
 def distance(first: Any, second: Any) -> float:

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from localvertex.commands.prove.faults import FaultKind, Planned
+from localvertex.commands.prove.faults import KILLS, FaultKind, Planned
 from localvertex.commands.prove.watch import FolderWatch, State, flip_bit, read_state, write_state
 from localvertex.jobs import Fault
 from localvertex.jobs.faults.faults import ALL, Action
@@ -75,7 +75,6 @@ class Disturbance:
     is_fast: bool = False
     _replicas: Sequence[ReplicaProcess] = ()
     _due: list[Fault] = field(default_factory=list)
-    _before: State | None = None
     _closed: threading.Event = field(default_factory=threading.Event)
     _seen: list[float] = field(default_factory=list)
 
@@ -83,6 +82,8 @@ class Disturbance:
         """Begin to watch."""
         self._watch, self._start = FolderWatch(self.checkpoints), time.monotonic()
         self._offset, self._is_between = 0, True
+        # Before the first write, there are no files that a kill could leave.
+        self._before: State | None = {} if self.planned and self.planned.kind is FaultKind.FIRST_WRITE else None
         self._thread = threading.Thread(target=self._follow, daemon=True)
 
     def __call__(self, replicas: Sequence[ReplicaProcess], seconds: float) -> list[Fault]:
@@ -123,27 +124,26 @@ class Disturbance:
                     self.problem = self._strike(self.planned)
                 except OSError as error:
                     self.problem = f"the checkpoint folder cannot be changed: {error.strerror}"
-                if not self.problem and (self._before is None or self.damaged):
+                if not self.problem:
                     return
                 self._signal(signal.SIGCONT)
             elif is_fast:
                 self._signal(signal.SIGCONT)
 
     def _count(self) -> None:
+        lines = b""
         with suppress(OSError), self.log.open("rb") as file:
             file.seek(self._offset)
             lines = file.read()
-            self._offset += len(lines)
-            self.num_lines += lines.count(b"\n")
-            self._is_between |= b"\n" in lines
-            self._seen += [time.monotonic()] if lines else []
         saves = self._watch.poll()
+        self._offset += len(lines)
+        self.num_lines += lines.count(b"\n")
         self.num_saves += saves
-        self._seen += [time.monotonic()] if saves else []
-        self._is_between &= not saves
+        self._seen += [time.monotonic()] if lines or saves else []
+        self._is_between = not saves and (self._is_between or b"\n" in lines)
 
     def _is_due(self, planned: Planned, pace: "Disturbance") -> bool:
-        if planned.kind is FaultKind.FIRST_WRITE or self._before is not None:
+        if self._before is not None:
             return bool(self._watch.written)
         done = (time.monotonic() - self._start) / pace.seconds
         if pace.num_lines >= _MIN_LINES:
@@ -177,18 +177,20 @@ class Disturbance:
         is_done = self.pace and _MIN_LINES <= self.pace.num_lines <= self.num_lines
         if is_done or not any(each.is_running for each in self._targets):
             return ENDED
-        if kind in (FaultKind.FIRST_WRITE, FaultKind.TORN):
-            return self._tear()
         if kind in _LOOP_FAULTS:
             self._stop()
             self._due = [_LOOP_FAULTS[kind]]
-        elif kind is FaultKind.FROZEN:
+            return ""
+        if kind is FaultKind.FROZEN:
             self._signal(signal.SIGSTOP)
             self._closed.wait(_FROZEN_SECONDS)
-            self._signal(signal.SIGCONT)
         elif kind is FaultKind.DISK_FULL:
-            _fill(self.checkpoints.parent / FILLER)
-            self._signal(signal.SIGCONT)
+            with (self.checkpoints.parent / FILLER).open("wb", buffering=0) as file, suppress(OSError):
+                while True:
+                    file.write(bytes(4096))
+        elif kind in (FaultKind.FIRST_WRITE, FaultKind.TORN):
+            if problem := self._tear():
+                return problem
         elif kind is FaultKind.BIT_FLIPPED:
             self._stop()
             state = read_state(self.checkpoints)
@@ -196,34 +198,24 @@ class Disturbance:
             if not self.damaged:
                 return "the training has no checkpoint file"
             write_state(self.checkpoints, state)
-            self._signal(signal.SIGKILL)
-        else:
-            if kind is FaultKind.OTHER_WORKERS:
-                self.cancel.set()
-            self._signal(signal.SIGKILL)
+        elif kind is FaultKind.OTHER_WORKERS:
+            self.cancel.set()
+        self._signal(signal.SIGKILL if kind in KILLS else signal.SIGCONT)
         return ""
 
     def _tear(self) -> str:
-        """Kill the training as if in the middle of a write; for a later one, note the files before it first."""
-        is_first = self.planned is not None and self.planned.kind is FaultKind.FIRST_WRITE
-        if self._before is None and not is_first:
+        """Make the files those of a kill in the middle of a write; note those before it first, for a later one."""
+        if self._before is None:
             self._stop()
             self._before = read_state(self.checkpoints)
             self._watch.restart()
             return "the training saved no more"
         time.sleep(_SETTLE_SECONDS)
         self._stop()
-        found = self._watch.half_written(self._before or {}, read_state(self.checkpoints))
+        found = self._watch.half_written(self._before, read_state(self.checkpoints))
         if found is None:
             self._watch.restart()
             return "no file of a checkpoint could be followed"
         state, self.damaged, self.is_in_place = found
         write_state(self.checkpoints, state)
-        self._signal(signal.SIGKILL)
         return ""
-
-
-def _fill(path: Path) -> None:
-    with path.open("wb", buffering=0) as file, suppress(OSError):
-        while True:
-            file.write(bytes(4096))

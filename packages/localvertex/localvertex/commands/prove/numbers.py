@@ -100,7 +100,7 @@ def read_log(source: str, lines: Iterable[str], patterns: Sequence[re.Pattern[st
                 words = ""
             else:
                 own = _UNFINISHED.sub("", part)
-                found = [(match[1], match[2]) for match in _PAIR.finditer(own)]
+                found = _PAIR.findall(own)
                 words = re.sub(r"\s+", " ", _ANY_NUMBER.sub("#", _DIGEST.sub("@", own))).strip()
             key = tuple(float(text.split()[0].replace(",", "")) for name, text in found if _COUNTERS.fullmatch(name))
             values: dict[str, Any] = {}

@@ -9,7 +9,6 @@ import json
 import re
 import struct
 import zipfile
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -46,8 +45,8 @@ def observe(base: Path, logs: Sequence[Path], patterns: Sequence[re.Pattern[str]
         logs: The log of each replica, whose folder has further outputs.
         patterns: Which lines of the logs have numbers; none: all.
     """
-    found: Observation = defaultdict(list)
-    points = [point for log in logs for point in read_log(log.stem, _text(log).splitlines(), patterns)]
+    found: Observation = {}
+    points = [point for log in logs for point in read_log(log.stem, _lines(log), patterns)]
     points += [point for log in logs for point in _events(base / "checkpoints" / "events" / f"{log.stem}.jsonl")]
     for folder in (base, *{log.parent for log in logs}):
         for path in sorted(folder.rglob("*")):
@@ -55,12 +54,12 @@ def observe(base: Path, logs: Sequence[Path], patterns: Sequence[re.Pattern[str]
             if path.is_file() and not path.is_symlink() and ("tfevents" in name or not _NOT_OUTPUTS.search(name)):
                 points += _of_file(name, path)
     for point in points:
-        found[point.name].append(point)
-    return dict(found)
+        found.setdefault(point.name, []).append(point)
+    return found
 
 
-def _text(path: Path) -> str:
-    return _bytes(path).decode(errors="replace")
+def _lines(path: Path) -> list[str]:
+    return _bytes(path).decode(errors="replace").splitlines()
 
 
 def _bytes(path: Path) -> bytes:
@@ -72,12 +71,11 @@ def _bytes(path: Path) -> bytes:
 def _events(path: Path) -> Iterator[Point]:
     """Yield the values of an event log (docs/events.md): of each range of steps, and of each evaluation."""
     process = -1
-    for line in _text(path).splitlines():
+    for line in _lines(path):
         with suppress(ValueError, KeyError, TypeError):
             event = json.loads(line)
             process += event["event"] == "start"
-            names = _EVENT_KEYS.get(event["event"], ("",))
-            key = tuple(float(event[name]) for name in names)
+            key = tuple(float(event[name]) for name in _EVENT_KEYS[event["event"]])
             for name in ("loss", "accuracy", "learning_rate", "score"):
                 if isinstance(event.get(name), int | float):
                     source = f"{path.stem}|event {event['event']}|{name}"
@@ -120,10 +118,10 @@ def _npz(content: bytes) -> _Items:
 def _h5(content: bytes) -> _Items:
     import h5py  # type: ignore[import-untyped]
 
-    found: list[tuple[str, Any]] = []
+    names: list[str] = []
     with h5py.File(io.BytesIO(content), "r") as file:
-        file.visititems(lambda name, each: found.append((name, each[()])) if hasattr(each, "dtype") else None)
-    return found
+        file.visit(names.append)
+        return [(name, file[name][()]) for name in names if hasattr(file[name], "dtype")]
 
 
 def _keras(content: bytes) -> _Items:

@@ -2,7 +2,7 @@
 
 import math
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,15 +17,7 @@ _MAX_DIFFERENCES, _MAX_CURVES, _MAX_POINTS = 3, 12, 2000
 
 def lines(result: Result) -> list[str]:
     """Return the lines of one fault, the verdict in the first one."""
-    return [
-        line
-        for at, text in enumerate((f"{result.fault:<22}{result.verdict}", *_facts(result)))
-        for line in textwrap.wrap(text, WIDTH, initial_indent=_INDENT if at else "", subsequent_indent=_INDENT + "  ")
-    ]
-
-
-def _facts(result: Result) -> Iterator[str]:
-    comparison = result.comparison
+    comparison, is_bad = result.comparison, result.verdict in BAD
     counted = {
         "steps run again": comparison.steps_lost,
         "steps never logged": comparison.steps_missing,
@@ -34,13 +26,20 @@ def _facts(result: Result) -> Iterator[str]:
         "seconds lost": result.seconds_lost,
         "processes left": result.processes_left,
     }
-    yield from filter(None, [", ".join(f"{text}: {number}" for text, number in counted.items() if number)])
-    yield from [f"cause: {' or '.join(result.causes)}"] if result.causes else []
-    yield from [result.reason] if result.reason else []
-    if result.verdict in BAD:
-        yield from [f"damaged: {result.damaged}"] if result.damaged else []
-        yield from map(str, comparison.differences[:_MAX_DIFFERENCES])
-    yield from [f"not compared: {each}" for each in comparison.not_compared[:_MAX_DIFFERENCES]]
+    texts = [
+        f"{result.fault:<22}{result.verdict}",
+        ", ".join(f"{text}: {number}" for text, number in counted.items() if number),
+        f"cause: {' or '.join(result.causes)}" if result.causes else "",
+        result.reason,
+        f"damaged: {result.damaged}" if is_bad and result.damaged else "",
+        *(map(str, comparison.differences[:_MAX_DIFFERENCES]) if is_bad else ()),
+        *(f"not compared: {each}" for each in comparison.not_compared[:_MAX_DIFFERENCES]),
+    ]
+    return [
+        line
+        for at, text in enumerate(texts)
+        for line in textwrap.wrap(text, WIDTH, initial_indent=_INDENT if at else "", subsequent_indent=_INDENT + "  ")
+    ]
 
 
 def summary(proof: Proof) -> str:
@@ -59,16 +58,10 @@ def as_json(proof: Proof) -> dict[str, Any]:
     """Return plain values."""
     faults = []
     for each in proof.results:
-        fields = {**vars(each), **vars(each.comparison), "differences": list(map(str, each.comparison.differences))}
+        fields = vars(each) | vars(each.comparison) | {"differences": list(map(str, each.comparison.differences))}
         faults.append({name: value for name, value in fields.items() if name not in ("comparison", "curves")})
-    return {
-        "name": proof.name,
-        "seed": proof.seed,
-        "num_undisturbed": proof.num_undisturbed,
-        "is_noisy": proof.is_noisy,
-        "exit_code": proof.exit_code,
-        "faults": faults,
-    }
+    names = ("name", "seed", "num_undisturbed", "is_noisy", "exit_code")
+    return {name: getattr(proof, name) for name in names} | {"faults": faults}
 
 
 def page(proofs: Sequence[Proof]) -> bytes:
@@ -80,23 +73,19 @@ def page(proofs: Sequence[Proof]) -> bytes:
 
 def _series(proof: Proof) -> list[dict[str, Any]]:
     """Return the curves of an undisturbed run and of each fault, by step, as the console draws them."""
-    runs = [{curve.name: curve for curve in each.comparison.curves} for each in proof.results]
-    every = {name: curve for run in runs for name, curve in run.items() if curve.is_of_training}
+    compared = [each.comparison.curves for each in proof.results]
+    every = {curve.name: curve for run in compared for curve in run if curve.is_of_training}
     curves = [each for each in every.values() if len(each.expected) > 2 and np.size(each.first) == 1]
     curves = sorted(curves, key=lambda each: "loss" not in each.title.lower())[:_MAX_CURVES]
     keys = sorted({key for each in curves for key in each.expected})
     keys = keys[:: math.ceil(len(keys) / _MAX_POINTS) or 1]
-    undisturbed = {each.name: {key: values[0] for key, values in each.expected.items()} for each in curves}
-    found = [{name: {key: at.value for key, at in curve.found} for name, curve in run.items()} for run in runs]
+    undisturbed = {(each.name, key): values[0] for each in curves for key, values in each.expected.items()}
+    found = [{(curve.name, key): point.value for curve in run for key, point in curve.found} for run in compared]
     return [
         {
             "names": [each.title for each in curves],
             "points": [
-                [
-                    key[0] if len(key) == 1 else number,
-                    None,
-                    *(_number(run.get(each.name, {}).get(key)) for each in curves),
-                ]
+                [key[0] if len(key) == 1 else number, None, *(_number(run.get((each.name, key))) for each in curves)]
                 for number, key in enumerate(keys)
             ],
             "evaluated": [],

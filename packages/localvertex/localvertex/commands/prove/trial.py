@@ -2,7 +2,6 @@
 
 import shutil
 import subprocess
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -82,17 +81,22 @@ def run(
     base, folder, kind = root / "output", root / "folder", planned and planned.kind
     (base / "checkpoints").mkdir(parents=True)
     folder.mkdir()
-    job = _in_folder(job, base, {"PYTHONPYCACHEPREFIX": str(root.parent / "pycache")})
+    job = _in_folder(job, base)
     if pace is not None:
         # What takes ten times as long hangs.
         seconds = min(job.scheduling.timeout_seconds, 10 * pace.seconds + 120)
         job = replace(job, scheduling=replace(job.scheduling, timeout_seconds=seconds))
     if kind in (FaultKind.ONE_REPLICA, FaultKind.OTHER_WORKERS) and not any(pool.number == 1 for pool in job.pools):
         raise TaskFailed("the job has no pool of workers")
-    following = _with_pools(job, _with_other_workers) if kind is FaultKind.OTHER_WORKERS else None
-    outside = base
+    following, outside = None, base
     with ExitStack() as stack:
-        if kind is FaultKind.DISK_FULL:
+        if kind is FaultKind.OTHER_WORKERS:
+            following = _with_pools(
+                job,
+                # One worker less, or a second one.
+                lambda pool: replace(pool, num_replicas=pool.num_replicas - 1 or 2) if pool.number == 1 else pool,
+            )
+        elif kind is FaultKind.DISK_FULL:
             if any(images.is_container_command(pool, options.container_choice) for pool in job.pools):
                 raise TaskFailed("a container does not see a small disk of this machine")
             pid = stack.enter_context(_small_disk(base))
@@ -105,12 +109,13 @@ def run(
             log=folder / f"{PRIMARY}.log",
         )
         try:
-            ended = [_run(job, folder, options, disturbance, disturbance.cancel)]
+            ended = [_run(job, folder, options, disturbance)]
             (outside / FILLER).unlink(missing_ok=True)
             if following and ended[0][0].state is not JobState.SUCCEEDED and not disturbance.problem:
                 for path in folder.glob("workerpool*.log"):
                     logs.add(path, "--- start 2 ---")
-                ended.append(_run(following, folder, options, disturbance, threading.Event()))
+                disturbance.cancel.clear()
+                ended.append(_run(following, folder, options, disturbance))
         finally:
             disturbance.close()
         if outside != base:
@@ -124,14 +129,18 @@ def _with_pools(job: CustomJob, change: Callable[[Pool], Pool]) -> CustomJob:
     return replace(job, pools=tuple(map(change, job.pools)))
 
 
-def _in_folder(job: CustomJob, base: Path, variables: dict[str, str]) -> CustomJob:
-    """Return the job with its outputs in a folder, also where its words name theirs, and with more variables."""
+def _in_folder(job: CustomJob, base: Path) -> CustomJob:
+    """Return the job with its outputs in a folder, also where its words name theirs, and its byte code beside it."""
     own = job.base_output_directory.rstrip("/")
 
     def changed(pool: Pool) -> Pool:
-        words = [tuple(map(replaced, each)) for each in (pool.entry_point, pool.arguments)]
         env = {name: replaced(value) for name, value in pool.env.items()}
-        return replace(pool, entry_point=words[0], arguments=words[1], env=env | variables)
+        return replace(
+            pool,
+            entry_point=tuple(map(replaced, pool.entry_point)),
+            arguments=tuple(map(replaced, pool.arguments)),
+            env=env | {"PYTHONPYCACHEPREFIX": str(base.parents[1] / "pycache")},
+        )
 
     def replaced(text: str) -> str:
         text = text.replace("{checkpoints}", f"{base}/checkpoints")
@@ -140,9 +149,7 @@ def _in_folder(job: CustomJob, base: Path, variables: dict[str, str]) -> CustomJ
     return replace(_with_pools(job, changed), base_output_directory=str(base))
 
 
-def _run(
-    job: CustomJob, folder: Path, options: Options, disturbance: Disturbance, cancel: threading.Event
-) -> tuple[Outcome, int]:
+def _run(job: CustomJob, folder: Path, options: Options, disturbance: Disturbance) -> tuple[Outcome, int]:
     """Run one job; return how it ended, and how many processes it left."""
     private, root = options.work_dir.absolute() / record.PRIVATE, options.gcs_root
     processes = Processes(grace_seconds=_GRACE_SECONDS)
@@ -152,17 +159,12 @@ def _run(
             workspace=Workspace(folder=folder, private_dir=private, buckets=root and root.absolute()),
             processes=processes,
             containers=options.container_choice,
-            cancel=cancel,
+            cancel=disturbance.cancel,
             disturb=disturbance,
         )
     finally:
         processes.stop(at_once=True)
     return outcome, processes.num_left
-
-
-def _with_other_workers(pool: Pool) -> Pool:
-    """Return the pool of workers with one less, or with a second one."""
-    return replace(pool, num_replicas=pool.num_replicas - 1 or 2) if pool.number == 1 else pool
 
 
 @contextmanager
