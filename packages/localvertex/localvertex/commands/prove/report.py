@@ -50,7 +50,7 @@ def summary(proof: Proof) -> str:
     good = len(verdicts) - unjudged - sum(each in BAD for each in verdicts)
     return (
         f"{proof.num_undisturbed} undisturbed runs {noise}\n"
-        f"{proof.name}: {good} of {len(verdicts)} faults equal, {unjudged} cannot be judged"
+        f"{proof.name}: {good} of {len(verdicts)} faults equal; {unjudged} cannot be judged"
     )
 
 
