@@ -1,6 +1,7 @@
 """The command `prove`."""
 
 import argparse
+import shutil
 import textwrap
 from datetime import UTC, datetime
 
@@ -32,16 +33,21 @@ def execute(options: argparse.Namespace, run_options: Options) -> int:
     for number, each in enumerate(subject.read(options, run_options)):
         place = folder / f"job-{number + 1}"
         place.mkdir(parents=True)
-        proof = prove(
-            each,
-            place,
-            run_options,
-            seed=options.seed,
-            asked=list(map(FaultKind, options.fault)),
-            patterns=patterns,
-            report=lambda text: print(textwrap.fill(text, report.WIDTH), flush=True),
-            show=lambda result: print("\n".join(report.lines(result)), flush=True),
-        )
+        try:
+            proof = prove(
+                each,
+                place,
+                run_options,
+                seed=options.seed,
+                asked=list(map(FaultKind, options.fault)),
+                patterns=patterns,
+                report=lambda text: print(textwrap.fill(text, report.WIDTH), flush=True),
+                show=lambda result: print("\n".join(report.lines(result)), flush=True),
+            )
+        except KeyboardInterrupt:
+            shutil.rmtree(folder)
+            print("interrupted: nothing was proved, and the runs so far are removed", flush=True)
+            raise
         proofs.append(proof)
     contents = {folder / PAGE: report.page(proofs)}
     if options.json:

@@ -8,6 +8,7 @@ import json
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -18,6 +19,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from vertex_testing.browser import browser as browser, needs_chromium, opened_report
+from vertex_testing.server import wait_until
 
 PIPELINES = Path(__file__).parents[2] / "data" / "accelerators" / "pipelines"
 TRAININGS = Path(__file__).parent / "trainings"
@@ -198,6 +200,17 @@ def test_wrong_input(capsys: pytest.CaptureFixture[str], tmp_path: Path, words: 
     assert main(["prove", "--work-dir", str(tmp_path / "runs"), *words]) == 2
     assert message in capsys.readouterr().err
     assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.slow
+def test_an_interrupted_proof_leaves_nothing(tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "localvertex", "prove", "--", "sleep", "600"]
+    with subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as proof:
+        wait_until(lambda: list(tmp_path.glob("runs/prove/*/job-1/undisturbed-1/folder/*.log")))
+        proof.send_signal(signal.SIGINT)
+        texts = proof.communicate(timeout=60)
+    assert (proof.returncode, *texts) == (130, "interrupted: nothing was proved, and the runs so far are removed\n", "")
+    assert not list(tmp_path.glob("runs/prove/*"))
 
 
 @pytest.mark.slow
