@@ -84,7 +84,7 @@ def _parser() -> cli.Parser:
 
 def _add_init(commands: "argparse._SubParsersAction[cli.Parser]") -> None:
     """Add the command `init`."""
-    text = "list the pipelines of a repository, and write a configuration and a first test"
+    text = "list pipelines; write localvertex.toml and a test"
     init = _added(commands, "init", f"{text} (docs/your-own-repository.md)", _MORE_ON_INIT)
     init.add_argument("folder", metavar="FOLDER", type=cli.folder, nargs="?", default=Path(), help="the repository (.)")
 
@@ -94,15 +94,15 @@ def _add_probe(commands: "argparse._SubParsersAction[cli.Parser]") -> None:
     probe = _added(
         commands,
         "probe",
-        "record what Vertex AI does and compare it, without starting anything there (docs/fidelity.md)",
+        "compare Vertex AI with this machine; starts nothing there (docs/fidelity.md)",
     )
     probe.set_defaults(file="the probe", resume=None)
     actions = probe.add_subparsers(dest="action", required=True, metavar="ACTION")
     for name, about, output in (
         ("compile", "write the pipeline to upload, and print the upper bound of its cost", "localvertex-probe.json"),
-        ("run", "run it on this machine; exit code 1 if a fact is not as in the table", "HERE.json"),
-        ("collect", "show the record that was downloaded from Vertex AI, and write it with --yes", "THEIRS.json"),
-        ("diff", "show each fact here, on Vertex AI and in the documentation; exit code 1 if one differs", ""),
+        ("run", "run it on this machine; exit code 1 if a fact differs from the table", "HERE.json"),
+        ("collect", "show a record downloaded from Vertex AI; --yes also writes it", "THEIRS.json"),
+        ("diff", "compare here, Vertex AI and documentation; exit code 1 if a fact differs", ""),
     ):
         action = _added(actions, name, about)
         if name in ("collect", "diff"):
@@ -157,18 +157,18 @@ def _add_run(commands: "argparse._SubParsersAction[cli.Parser]") -> None:
 
 def _add_prove(commands: "argparse._SubParsersAction[cli.Parser]") -> None:
     """Add the command `prove`."""
-    prove = _added(
-        commands, "prove", "prove that a training which is killed resumes as if it had not been (docs/prove.md)"
-    )
+    prove = _added(commands, "prove", "check that a killed training resumes exactly (docs/prove.md)")
     prove.add_argument(
         "words",
         metavar="FILE | -- COMMAND",
         nargs="+",
-        help="compiled pipeline or CustomJob (.json, .yaml), or a command, in which {checkpoints} is a folder",
+        help="compiled pipeline or CustomJob (.json, .yaml), or a command; {checkpoints} becomes its folder",
     )
     prove.set_defaults(file="the pipeline", resume="")
     prove.add_argument("--step", metavar="NAME", default="", help="prove only the job of this step of the pipeline")
-    prove.add_argument("--seed", metavar="N", type=int, default=0, help="of the moments of the faults (%(default)s)")
+    prove.add_argument(
+        "--seed", metavar="N", type=int, default=0, help="seed of the moments of the faults (%(default)s)"
+    )
     prove.add_argument(
         "--fault", metavar="NAME", action="append", default=[], help="only this fault (default: all); repeatable"
     )
@@ -177,12 +177,16 @@ def _add_prove(commands: "argparse._SubParsersAction[cli.Parser]") -> None:
         metavar="PATTERN",
         action="append",
         default=[],
-        help="a part of the log's lines, such as 'loss is {loss} after {step} steps' (default: any NAME=NUMBER); "
-        "repeatable",
+        help="part of a log line, such as 'loss is {loss} after {step} steps' (default: any NAME=NUMBER); repeatable",
     )
     prove.add_argument("--json", metavar="F", type=Path, help="also write the results to this file")
     prove.add_argument(
-        "--parameter", "-p", metavar="NAME=VALUE", action="append", default=[], help="of the pipeline; repeatable"
+        "--parameter",
+        "-p",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="set a parameter of the pipeline; repeatable",
     )
     prove.add_argument("--parameter-file", metavar="F", type=Path, help="JSON or YAML file of parameters")
     _add_work_dir(prove)
@@ -293,7 +297,7 @@ def _add_console(commands: "argparse._SubParsersAction[cli.Parser]") -> None:
     console = _added(
         commands,
         "console",
-        "serve and open the console in the browser; uses a server that already runs (docs/console.md)",
+        "open the console; starts a server if none is running (docs/console.md)",
     )
     console.add_argument(
         "--no-browser", dest="browser", action="store_false", help="print the address, and open no browser"

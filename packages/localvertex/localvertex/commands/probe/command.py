@@ -41,7 +41,7 @@ def execute(options: argparse.Namespace) -> int:
     Raises:
         UserError: Its output exists, or its input is not a record.
     """
-    if "output" in options:
+    if getattr(options, "yes", "output" in options):
         name = reading.display(options.output)
         if os.path.lexists(options.output):
             raise UserError(f"{name} exists and was not changed; choose another --output")

@@ -1,6 +1,7 @@
 """The command `prove`."""
 
 import argparse
+import shutil
 import textwrap
 from datetime import UTC, datetime
 
@@ -9,7 +10,7 @@ from localvertex.commands.prove.faults import FaultKind
 from localvertex.commands.prove.prove import prove
 from localvertex.runner.options import Options
 from localvertex.values.json_text import encode
-from localvertex_base.userinput import atomic_write
+from localvertex_base.userinput import outputs
 from localvertex_base.userinput.errors import UserError
 
 PAGE = "prove.html"
@@ -23,29 +24,35 @@ def execute(options: argparse.Namespace, run_options: Options) -> int:
     """
     if wrong := [name for name in options.fault if name not in [*FaultKind]]:
         raise UserError(f"--fault {wrong[0]!r}: expected {', '.join(FaultKind)}")
-    if options.json and not options.json.absolute().parent.is_dir():
-        raise UserError(f"--json {str(options.json)!r}: its folder does not exist; create it first")
+    outputs.check_folder("--work-dir", run_options.work_dir)
+    if options.json:
+        outputs.check_file("--json", options.json)
     patterns = [numbers.pattern(text) for text in options.number]
     folder = run_options.work_dir.absolute() / "prove" / datetime.now(UTC).strftime("%Y%m%d-%H%M%S-%f")
     proofs = []
     for number, each in enumerate(subject.read(options, run_options)):
         place = folder / f"job-{number + 1}"
         place.mkdir(parents=True)
-        proof = prove(
-            each,
-            place,
-            run_options,
-            seed=options.seed,
-            asked=list(map(FaultKind, options.fault)),
-            patterns=patterns,
-            report=lambda text: print(textwrap.fill(text, report.WIDTH), flush=True),
-            show=lambda result: print("\n".join(report.lines(result)), flush=True),
-        )
+        try:
+            proof = prove(
+                each,
+                place,
+                run_options,
+                seed=options.seed,
+                asked=list(map(FaultKind, options.fault)),
+                patterns=patterns,
+                report=lambda text: print(textwrap.fill(text, report.WIDTH), flush=True),
+                show=lambda result: print("\n".join(report.lines(result)), flush=True),
+            )
+        except KeyboardInterrupt:
+            shutil.rmtree(folder)
+            print("interrupted: nothing was proved, and the runs so far are removed", flush=True)
+            raise
         proofs.append(proof)
     contents = {folder / PAGE: report.page(proofs)}
     if options.json:
         contents[options.json] = encode(list(map(report.as_json, proofs))) + b"\n"
-    atomic_write.write_all(contents)
+    outputs.write(contents)
     print(f"curves: {folder / PAGE}", *map(report.summary, proofs), sep="\n")
     codes = {proof.exit_code for proof in proofs}
     return 1 if 1 in codes else max(codes)

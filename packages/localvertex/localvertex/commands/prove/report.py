@@ -19,16 +19,16 @@ def lines(result: Result) -> list[str]:
     """Return the lines of one fault, the verdict in the first one."""
     comparison, is_bad = result.comparison, result.verdict in BAD
     counted = {
-        "steps again": comparison.steps_lost,
+        "steps run again": comparison.steps_lost,
         "steps never logged": comparison.steps_missing,
         "examples repeated": comparison.examples_repeated,
         "examples never seen": comparison.examples_never_seen,
-        "s lost": result.seconds_lost,
+        "seconds lost": result.seconds_lost,
         "processes left": result.processes_left,
     }
     texts = [
         f"{result.fault:<22}{result.verdict}",
-        ", ".join(f"{number} {text}" for text, number in counted.items() if number),
+        ", ".join(f"{text}: {number}" for text, number in counted.items() if number),
         f"cause: {' or '.join(result.causes)}" if result.causes else "",
         result.reason,
         f"damaged: {result.damaged}" if is_bad and result.damaged else "",

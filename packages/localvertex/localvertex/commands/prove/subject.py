@@ -41,7 +41,7 @@ def read(options: argparse.Namespace, run_options: Options) -> list[CustomJob]:
     else:
         jobs = [_of_command(options.words)]
     if options.step or options.parameter or options.parameter_file:
-        raise UserError(f"{options.words[0]}: --step and parameters are of compiled pipelines, which this is not")
+        raise UserError(f"{options.words[0]}: --step and parameters are only for compiled pipelines")
     return jobs
 
 

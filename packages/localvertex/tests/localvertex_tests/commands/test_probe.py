@@ -216,6 +216,9 @@ def test_collect_shows_all_that_it_writes_and_writes_only_with_yes(
     assert json.loads(target.read_text()) == recorded()
     with pytest.raises(Exception, match="exists and was not changed"):
         execute("collect", given, output=target, yes=True)
+    assert execute("collect", given, output=target, yes=False) == 0
+    with pytest.raises(Exception, match="cannot be read"):
+        execute("collect", tmp_path / "none", output=target, yes=False)
 
 
 def test_compile_writes_the_pipeline_and_its_cost(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

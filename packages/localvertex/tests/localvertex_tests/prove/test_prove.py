@@ -8,6 +8,7 @@ import json
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -18,6 +19,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from vertex_testing.browser import browser as browser, needs_chromium, opened_report
+from vertex_testing.server import wait_until
 
 PIPELINES = Path(__file__).parents[2] / "data" / "accelerators" / "pipelines"
 TRAININGS = Path(__file__).parent / "trainings"
@@ -121,7 +123,7 @@ def test_processes_that_a_training_leaves_are_shown(prove: Prove, tmp_path: Path
     code, text, proof = prove("--", "python", "train.py", faults=("killed-early",))
     assert code == 0, text
     assert [each["processes_left"] for each in proof["faults"]] == [num_left]
-    assert (f"{num_left} processes left" in text) is (num_left > 0), text
+    assert (f"processes left: {num_left}" in text) is (num_left > 0), text
 
 
 @pytest.mark.slow
@@ -183,9 +185,13 @@ def test_one_of_two_replicas_is_lost(prove: Prove, tmp_path: Path) -> None:
         (["--number", "{1}", "--", "true"], "error: --number '{1}': expected a part of a line with names"),
         (["no.json"], "error: no.json cannot be read"),
         ([str(PIPELINES / "camel.json"), "--step", "x"], "no step has this name; its steps are custom-training-job"),
-        (["--step", "train", "--", "true"], "error: true: --step and parameters are of compiled pipelines"),
+        (["--step", "train", "--", "true"], "error: true: --step and parameters are only for compiled pipelines"),
         (["--", "no-such-program"], "error: 'no-such-program': expected a program, or a .json or .yaml file"),
-        (["--json", "no-folder/x.json", "--", "true"], "error: --json 'no-folder/x.json': its folder does not exist"),
+        (["--json", str(PIPELINES), "--", "true"], "pipelines' cannot be written (it is a folder); give another file"),
+        (
+            ["--work-dir", str(PIPELINES / "camel.json"), "--", "true"],
+            "camel.json is not a folder); give another folder",
+        ),
     ],
 )
 def test_wrong_input(capsys: pytest.CaptureFixture[str], tmp_path: Path, words: list[str], message: str) -> None:
@@ -194,6 +200,17 @@ def test_wrong_input(capsys: pytest.CaptureFixture[str], tmp_path: Path, words: 
     assert main(["prove", "--work-dir", str(tmp_path / "runs"), *words]) == 2
     assert message in capsys.readouterr().err
     assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.slow
+def test_an_interrupted_proof_leaves_nothing(tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "localvertex", "prove", "--", "sleep", "600"]
+    with subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as proof:
+        wait_until(lambda: list(tmp_path.glob("runs/prove/*/job-1/undisturbed-1/folder/*.log")))
+        proof.send_signal(signal.SIGINT)
+        texts = proof.communicate(timeout=60)
+    assert (proof.returncode, *texts) == (130, "interrupted: nothing was proved, and the runs so far are removed\n", "")
+    assert not list(tmp_path.glob("runs/prove/*"))
 
 
 @pytest.mark.slow

@@ -14,13 +14,13 @@ _TOP = """\
 # Fidelity: what is as on Vertex AI
 
 What steps and replicas see, and what follows a failure. This page is generated from `localvertex/values/facts.csv`,
-which has the constants of localvertex. Tests compare each recorded fact with a real run. A name such as `exit.134` is
-a row of the table.
+from which localvertex takes its constants. Tests compare each recorded fact with a local run. A name such as
+`exit.134` is a row of the table.
 
 ## Measured on Vertex AI
 
-Measured on Vertex AI: none yet. To measure, write a small pipeline, upload it (in Google's console: Pipelines, Create
-run), and download the artifact `probe` of its step `collect`. `run` runs the same pipeline here:
+Measured on Vertex AI: none yet. To measure, `compile` a small pipeline, upload it (in Google's console: Pipelines,
+Create run), and download the artifact `probe` of its step `collect`. `run` runs the same pipeline here:
 
 ```sh
 python -m localvertex probe compile
@@ -30,9 +30,9 @@ python -m localvertex probe collect probe --yes
 python -m localvertex probe diff THEIRS.json
 ```
 
-`compile` starts nothing, and prints an upper bound of the cost. The pipeline fails by design. `collect` shows
+`compile` starts nothing, and prints an upper bound of the machine time. The pipeline fails by design. `collect` shows
 everything that would leave your project: names of variables, limits, and classes of values, never a value of yours.
-With `--yes` it writes `THEIRS.json`. To send that file, attach it to an issue.
+With `--yes` it writes `THEIRS.json`, which you can attach to an issue.
 """
 
 
