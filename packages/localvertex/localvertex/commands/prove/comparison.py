@@ -111,6 +111,19 @@ class ComparedCurve:
         return self.is_number and not self.is_of_training
 
     @property
+    def shows_the_weights(self) -> bool:
+        """Whether it is a loss of an evaluation whose last value is equal, bit for bit, after a restart.
+
+        One that is the same as before, such as 0, says nothing.
+        """
+        if not (self.found and self.is_number and _OF_EVALUATION.search(self.name) and "loss" in self.own_name.lower()):
+            return False
+        (key, point), values = self.found[-1], [*self.expected.values()]
+        is_new = point.process > 0 or self.is_of_file
+        is_last = is_new and key == max(self.expected) and values[-1][0] not in [each[0] for each in values[:-1]]
+        return is_last and all(point.value == each for each in values[-1])
+
+    @property
     def gap(self) -> float:
         """Steps from one key to the next."""
         steps = [key[-1] for key in self.expected if key]
@@ -242,10 +255,11 @@ class Comparison:
         """Leave out single means of the training that a restart has shortened: what comes after them is equal."""
         # Those of a checkpoint may be from before the restart.
         has_weights = any(each.is_of_model and np.size(each.first) > 1 and each.found for each in self.curves)
-        is_enough = has_weights and all(each.num_after >= 0 for each in self.differences)
+        has_state = has_weights or any(each.shows_the_weights for each in self.curves)
+        is_enough = has_state and all(each.num_after >= 0 for each in self.differences)
         num_needed = 0 if is_enough else _NUM_EQUAL_AFTER
         means = [each for each in self.differences if each.num_after >= num_needed]
-        self.not_compared += [f"{each}, and equal after it" for each in means]
+        self.not_compared += [f"{each}, a mean over the restart" for each in means]
         self.differences = [each for each in self.differences if each.num_after < num_needed]
 
     @property

@@ -28,7 +28,7 @@ UNREAD = "sha256 "
 _MAX_BYTES = 512 << 20
 """Of a file."""
 _NOT_OUTPUTS = re.compile(
-    r"(^|[._/-])(tmp|temp|partial|lock|bak|lease|events|aside\S*|exact_resume|__pycache__|manifest\.json)([._/-]|$)|\.log$|/log\.txt$|~$"
+    r"(^|[._/-])(tmp|temp|partial|lock|bak|lease|events|aside\S*|exact_resume|__pycache__|(manifest|owner)\.json)([._/-]|$)|\.log$|/log\.txt$|~$"
 )
 _DIGEST = re.compile(r"[0-9a-f]{16,128}")
 _FLOAT = 1

@@ -134,7 +134,7 @@ def test_a_pattern_may_find_a_value_without_its_step() -> None:
 def test_one_mean_over_the_restart_is_not_compared() -> None:
     result = compare([WHOLE, WHOLE], resumed(*steps(*range(13, 21), change=lambda step: 1e-3 * (step == 14))))
     assert result.verdict is Judgement.EQUAL
-    assert result.not_compared == ["loss at 14: 0.072429 instead of 0.071429, and equal after it"]
+    assert result.not_compared == ["loss at 14: 0.072429 instead of 0.071429, a mean over the restart"]
     # Nothing shows a difference near the end, or two, as such a mean.
     for wrong in ((19,), (14, 16)):
         found = resumed(*steps(*range(13, 21), change=lambda step, wrong=wrong: 1e-3 * (step in wrong)))  # type: ignore[misc]
@@ -147,7 +147,7 @@ def test_a_last_mean_over_the_restart_is_not_compared_if_the_weights_are_equal(l
     rest = steps(18, 19, 20, every=line, change=lambda step: 1e-3 * (step == 19))
     result = compare([whole, whole], run(*lines, START, *rest, w=[1.0, 2.0]))
     assert (result.verdict, len(result.not_compared)) == (Judgement.EQUAL, 1)
-    assert result.not_compared[0].endswith("and equal after it")
+    assert result.not_compared[0].endswith("a mean over the restart")
     assert compare([whole, whole], run(*lines, START, *rest, w=[1.0, 3.0])).verdict is Judgement.DIFFERENT
     assert compare([whole, whole], run(*lines, START, *rest)).verdict is Judgement.DIFFERENT
     saved = {name.replace("/model/", "/checkpoints/"): points for name, points in whole.items()}
@@ -156,6 +156,26 @@ def test_a_last_mean_over_the_restart_is_not_compared_if_the_weights_are_equal(l
         for name, points in run(*lines, START, *rest, w=[1.0, 2.0]).items()
     }
     assert compare([saved, saved], found).verdict is Judgement.DIFFERENT
+
+
+@pytest.mark.parametrize(
+    ("losses", "verdict"),
+    [
+        ((0.5, 0.4, 0.3), Judgement.EQUAL),
+        ((0.5, 0.4, 0.300001), Judgement.DIFFERENT),
+        # One that stays the same says nothing, nor does what the first process measured.
+        ((0.5, 0.3, 0.3), Judgement.DIFFERENT),
+        ((0.5, 0.4), Judgement.DIFFERENT),
+    ],
+)
+def test_a_last_mean_over_the_restart_is_not_compared_if_the_evaluation_after_it_is_equal(
+    losses: tuple[float, ...], verdict: Judgement
+) -> None:
+    evaluations = [f"epoch {number} val_loss={loss:.6f}" for number, loss in enumerate(losses)]
+    whole = run(*steps(1, 2, 3, every="epoch {} train_loss={:.6f}"), *evaluations[:2], "epoch 2 val_loss=0.300000")
+    last = ["epoch 3 train_loss=0.25", *evaluations[2:]]
+    found = run(*steps(1, 2, every="epoch {} train_loss={:.6f}"), *evaluations[:2], START, *last)
+    assert compare([whole, whole], found).verdict is verdict
 
 
 def test_an_evaluation_is_no_mean_over_the_restart() -> None:
