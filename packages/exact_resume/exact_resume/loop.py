@@ -174,8 +174,14 @@ class Run:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Leave the folder. Without an exception, a run whose steps are all done is finished."""
-        code = 1
+        """Leave the folder. Without an exception, a run whose steps are all done is finished.
+
+        Raises:
+            Stopped: A stop was requested before the error, as when the signal has ended processes that load data, too.
+        """
+        is_own = isinstance(error, InputError | RunError)
+        is_stopped = self._stop.is_set and isinstance(error, Exception) and not is_own
+        code = self._stop.exit_code if is_stopped else 1
         if isinstance(error, SystemExit):
             code = error.code if isinstance(error.code, int) else int(error.code is not None)
         is_left = not self._has_ended and (kind is None or code == 0)
@@ -192,6 +198,12 @@ class Run:
             self._flush(time.monotonic())
             self._folder.log_exit(code or int(is_left))
             self._undo.close()
+        if is_stopped:
+            report(
+                f"{self._stop.signal_name}: stopped by an error after step {self.step} ({error!r}); the next start"
+                " continues from the last save"
+            )
+            raise Stopped(code) from error
         if is_left:
             report(
                 f"the loop was left after step {self.step} of {self.num_steps}, so the run is not finished; call"

@@ -388,6 +388,20 @@ def test_what_follows_the_loop_is_stopped_at_once(tmp_path: Path) -> None:
     assert checkpoints.steps(str(tmp_path / "run"))[0] == 10
 
 
+def test_an_error_after_a_stop_request_is_the_stop(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """As when the signal has ended the processes that load the data, too: with 1 the job would not be restarted."""
+    for signals, expected in (([], ZeroDivisionError), ([signal.SIGTERM], Stopped)):
+        with pytest.raises(expected) as raised, make(tmp_path / "run") as run:  # noqa: PT012
+            next(run)
+            for number in signals:
+                os.kill(os.getpid(), number)
+            assert 1 / 0
+    assert raised.value.code == 143
+    assert "SIGTERM: stopped by an error after step 0 (ZeroDivisionError('division by zero'))" in capfd.readouterr().err
+    with make(tmp_path / "run") as run:
+        assert list(run) == list(range(10))
+
+
 def test_handlers_of_signals_are_restored(tmp_path: Path) -> None:
     before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
     with make(tmp_path / "run") as run:
