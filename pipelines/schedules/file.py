@@ -151,12 +151,11 @@ def _time(body: Mapping[str, Any], key: str) -> datetime | None:
     value = body.get(key)
     if value is None:
         return None
+    wrong = UserError(f"{key} is {quote(str(value))}; expected a time with its offset, e.g. 2026-12-01T00:00:00+01:00")
     try:
         moment = datetime.fromisoformat(value) if isinstance(value, str) else value
-    except ValueError:
-        moment = None
-    if not isinstance(moment, datetime) or moment.tzinfo is None:
-        raise UserError(
-            f"{key} is {quote(str(value))}; expected a time with its offset, e.g. 2026-12-01T00:00:00+01:00"
-        )
-    return moment.astimezone(UTC)
+        if not isinstance(moment, datetime) or moment.tzinfo is None:
+            raise wrong
+        return moment.astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise wrong from None

@@ -26,14 +26,13 @@ Paths are relative to the folder of the file. Options of the command line overri
 import json
 import os
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.reading import read_bytes
+from localvertex_base.userinput.reading import parse_toml, read_bytes
 from localvertex_base.userinput.spelling import did_you_mean, quote
 
 FILE = "localvertex.toml"
@@ -139,10 +138,7 @@ def read(file: Path) -> Configuration:
     data = b"" if os.path.isfile(file) and not os.path.getsize(file) else read_bytes(file)
     if len(data) > MAX_BYTES:
         raise UserError(f"{file} has {len(data):,} bytes; expected at most {MAX_BYTES:,}")
-    try:
-        tables = tomllib.loads(data.decode("utf-8-sig"))
-    except (ValueError, RecursionError) as error:
-        raise UserError(f"{file} is not TOML: {error}") from None
+    tables = parse_toml(data, str(file))
     try:
         for name in tables.keys() - _TABLES:
             raise UserError(f"unknown table [{name}]{did_you_mean(name, _TABLES)}; expected {', '.join(_TABLES)}")

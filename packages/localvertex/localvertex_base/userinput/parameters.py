@@ -169,7 +169,7 @@ def _exact(value: Any, kind: ParameterType) -> Any:
 def _number(value: Any, kind: ParameterType) -> int | float:
     wrong = ValueError(f"found {quote(value)}")
     try:
-        number = json.loads(value) if isinstance(value, str) else value
+        number = parse_json(value, "value") if isinstance(value, str) else value
         if isinstance(number, bool) or not isinstance(number, int | float) or not math.isfinite(number):
             raise wrong
     except OverflowError:

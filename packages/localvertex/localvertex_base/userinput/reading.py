@@ -1,9 +1,9 @@
 """Strict reading of JSON and YAML files that users and other programs wrote."""
 
 import json
-import math
 import os
 import sys
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from types import UnionType
@@ -20,7 +20,9 @@ _MAX_YAML_BYTES = 5 * 2**20
 _MAX_VALUES = 2_000_000
 _MAX_DEPTH = 100
 """Levels of nesting; compiled pipelines have about 15."""
-_JSON_SCALARS = (str, int, float, bool, type(None))
+_MAX_NUMBER = sys.float_info.max
+"""Numbers of JSON, and of a pipeline's parameters, are doubles."""
+_JSON_TYPES = (dict, list, str, int, float, bool, type(None))
 
 
 def read(path: str | Path) -> Any:
@@ -170,6 +172,20 @@ def parse_json(text: str | bytes, name: str) -> Any:
         raise _not_json(error, name) from None
 
 
+def parse_toml(data: bytes, name: str) -> dict[str, Any]:
+    """Return the tables of a TOML text; `name` begins the messages.
+
+    Raises:
+        UserError: It is not TOML, or has a number or a nesting that JSON could not hold.
+    """
+    try:
+        tables = tomllib.loads(data.decode("utf-8-sig"))
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{name} is not TOML: {_first_line(error)}") from None
+    _check_values(tables, name)
+    return tables
+
+
 def _json(text: str | bytes, name: str) -> Any:
     try:
         value = load_json(text)
@@ -237,25 +253,30 @@ def _refuse_bomb(events: Any, name: str) -> None:
 
 
 def _check_values(value: Any, name: str, *, only_json_values: bool = False) -> None:
-    """Refuse infinite numbers and NaN, and deeper nesting than any job has, which could exhaust the stack later."""
+    """Refuse numbers that no double holds, NaN, and deeper nesting than any job has, which could exhaust the stack."""
     level, depth = [value], 0
     while level:
         containers = []
         for item in level:
-            if isinstance(item, dict | list):
+            if only_json_values and not isinstance(item, _JSON_TYPES):
+                found = quote(item if isinstance(item, set | tuple) else str(item))
+                raise UserError(f"{name} contains {found}, which is not a JSON value; write it in quotes")
+            if isinstance(item, dict | list | tuple | set):
                 containers.append(item)
-            elif isinstance(item, float) and not math.isfinite(item):
-                raise UserError(f"{name} contains the number {item}; expected a finite number")
-            elif only_json_values and not isinstance(item, _JSON_SCALARS):
-                raise UserError(f"{name} contains {quote(str(item))}, which is not a JSON value; write it in quotes")
+            elif isinstance(item, int | float) and not -_MAX_NUMBER <= item <= _MAX_NUMBER:
+                # Python writes no integer of more than 4300 digits, but reads one of YAML and TOML in hexadecimal.
+                found = f"the number {item}" if isinstance(item, float) else f"an integer of {item.bit_length()} bits"
+                raise UserError(f"{name} contains {found}; expected a finite number of at most {_MAX_NUMBER:.1e}")
         depth += 1
         if containers and depth > _MAX_DEPTH:
             raise _too_deep(name)
         level = [inner for outer in containers for inner in _inside(outer)]
 
 
-def _inside(outer: dict[Any, Any] | list[Any]) -> list[Any]:
-    return outer if isinstance(outer, list) else [*outer.values(), *(key for key in outer if not isinstance(key, str))]
+def _inside(outer: Any) -> list[Any]:
+    if not isinstance(outer, dict):
+        return [*outer]
+    return [*outer.values(), *(key for key in outer if not isinstance(key, str))]
 
 
 def _too_deep(name: str) -> UserError:

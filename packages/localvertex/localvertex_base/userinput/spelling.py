@@ -44,7 +44,10 @@ def _fold(name: str) -> str:
 
 def quote(value: object, limit: int = 60) -> str:
     """Return a value for a one-line message, cut to `limit` characters."""
-    text = repr(value)
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):
+        text = f"<{type(value).__name__} too large to show>"  # an integer of more than 4300 digits, or deep nesting
     return text if len(text) <= limit else text[: limit - 3] + "..."
 
 

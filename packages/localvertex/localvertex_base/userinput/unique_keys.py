@@ -1,4 +1,4 @@
-"""Refuses keys that a file gives twice, of which JSON and YAML readers silently keep the last."""
+"""Refuses what JSON and YAML readers take without a word: keys given twice, and numbers that take minutes to read."""
 
 import json
 from collections import Counter
@@ -7,6 +7,9 @@ from typing import Any, NoReturn
 from localvertex_base.userinput.spelling import quote
 
 _MERGE = "tag:yaml.org,2002:merge"
+_NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
+_MAX_DIGITS = 4300
+"""As of decimal integers in Python."""
 
 
 class RepeatedKey(Exception):
@@ -39,7 +42,10 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 class UniqueKeys:
-    """Mixin for a PyYAML loader: refuses a key that a mapping has twice; a merged (<<) key may be given again."""
+    """Mixin for a PyYAML loader: refuses a key that a mapping has twice; a merged (<<) key may be given again.
+
+    It also refuses numbers of more than `_MAX_DIGITS` characters.
+    """
 
     def __init__(self, stream: Any) -> None:
         """Load a stream, as every PyYAML loader does."""
@@ -58,6 +64,16 @@ class UniqueKeys:
             self._checked[id(node)] = node
             _refuse_repeated(node)
         super().flatten_mapping(node)  # type: ignore[misc]
+
+    def construct_scalar(self, node: Any) -> Any:
+        """Check the length of a number before it is computed: PyYAML takes quadratic time for 59:59:...
+
+        Raises:
+            ValueError: It is too long.
+        """
+        if node.tag in _NUMBERS and len(node.value) > _MAX_DIGITS:
+            raise ValueError(f"line {node.start_mark.line + 1} has a number of {len(node.value)} characters")
+        return super().construct_scalar(node)  # type: ignore[misc]
 
 
 def _refuse_repeated(node: Any) -> None:
