@@ -18,11 +18,14 @@ from pathlib import Path
 
 from localvertex.containers.programs import is_python, python_target
 from localvertex.credentials.isolation import STEP_PYTHON
+from localvertex.errors import Refusal
 from localvertex.processes import environments
 from localvertex.processes.interpreters import OWN, Interpreter, read
 from localvertex.processes.processes import Processes
 from localvertex.values.configuration import Configuration, quoted
+from localvertex.values.repository import Repository
 from localvertex_base.compiled.payload import PLACEHOLDER
+from localvertex_base.lines import WriteLine
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.spelling import join_or
 
@@ -43,9 +46,6 @@ _NEAR = 0.9
 _NOT_SOURCES = frozenset(("__pycache__", "node_modules", "site-packages"))
 
 _PLAIN_IMAGES = ("python:", "docker.io/library/python:", "docker.io/python:")
-
-_DISTRIBUTIONS = {"cv2": "opencv-python-headless", "PIL": "pillow", "sklearn": "scikit-learn", "yaml": "PyYAML"}
-"""Names of packages whose modules have another name."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +83,7 @@ class StandIn:
         return env | {"PYTHONPATH": os.pathsep.join(folders)}
 
     def environment(
-        self, private_dir: Path, processes: Processes, cwd: Path, env: dict[str, str], log: Path
+        self, private_dir: Path, processes: Processes, cwd: Path, env: dict[str, str], log: Path, report: WriteLine
     ) -> Path | None:
         """Return the environment with its packages, see `environments.build`; None without any."""
         if not self.packages:
@@ -96,6 +96,7 @@ class StandIn:
             cwd=cwd,
             env=env,
             log=log,
+            report=report,
             python=self.python,
         )
 
@@ -254,16 +255,16 @@ def is_plain(image: str) -> bool:
     return not image or image.startswith(_PLAIN_IMAGES)
 
 
-def package_of(module: str) -> str:
-    """Return the name under which pip installs a module."""
-    return _DISTRIBUTIONS.get(module, module)
-
-
-def advice(image: str, module: str) -> str:
-    """Return what a user does for a step that lacks a package of its base image."""
-    package = package_of(module)
-    return (
-        f"{package} is in its base image {image!r}, but not installed here; add to localvertex.toml under "
-        f'[image.{quoted(image)}]: packages = ["{package}"], '
-        'or python = "VENV/bin/python" with an environment that has it'
-    )
+def advice(image: str, module: str, repository: Repository) -> Refusal:
+    """Return what a user does for a step that lacks a module of its base image."""
+    table, python = f"[image.{quoted(image)}]", 'python = "VENV/bin/python" with an environment that has it'
+    if folder := repository.source_of(module):
+        text = f"its base image has {module}, and so has this repository; add to {table}: path = {quoted(folder)}"
+        return Refusal(text, "image", image)
+    missing = f"{module} is in its base image {image!r}, but not installed here"
+    if package := repository.package_of(module):
+        text = f"{missing}; add to localvertex.toml under {table}: packages = [{quoted(package)}], or {python}"
+        return Refusal(text, "install", f"{image} {package}")
+    # An index may have another project's package with the name of the module.
+    text = f'{missing}, and no requirement names its package; add to localvertex.toml under {table}: path = "FOLDER"'
+    return Refusal(f"{text} with its source, or {python}", "image", image)

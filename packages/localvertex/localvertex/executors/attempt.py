@@ -101,6 +101,10 @@ class Attempt:
         processes.check_stopped()
         return code
 
+    def warn(self, text: str) -> None:
+        """Report a line about this step, and add it to the record of the run."""
+        self.context.warnings.add(f"{self.label}: {text}")
+
     @property
     def stand_in(self) -> StandIn:
         """Return what runs in place of the container's image."""

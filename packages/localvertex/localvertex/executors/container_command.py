@@ -39,7 +39,9 @@ class ContainerCommandExecutor:
         if module := launcher_of(words, arguments):
             raise TaskFailed(f"the command would start Google's {module}, which does not run here", is_retryable=False)
         context, env = attempt.context, attempt.environment()
-        base = attempt.stand_in.environment(context.private_dir, context.processes, attempt.folder, env, attempt.log)
+        base = attempt.stand_in.environment(
+            context.private_dir, context.processes, attempt.folder, env, attempt.log, attempt.warn
+        )
         env = attempt.add_own(env, base)
         if attempt.container.replacement:
             code = attempt.run([*attempt.container.replacement, *words, *arguments], env)

@@ -14,6 +14,7 @@ from localvertex.processes.processes import Processes
 from localvertex.store import record
 from localvertex.values.buckets import Buckets
 from localvertex.values.placeholders import Scope
+from localvertex.values.repository import Repository
 from localvertex_base.lines import WriteLine
 
 
@@ -65,6 +66,8 @@ class Context:
     """How container commands run."""
     pins: Mapping[str, str] = field(default_factory=dict)
     """Versions that are installed in place of pinned ones, e.g. `numpy==1.21.6` by `numpy==1.21.9`."""
+    repository: Repository = field(default_factory=Repository)
+    """What names the packages of missing modules."""
     given_paths: tuple[Path, ...] = ()
     """Files and folders that the user has given as inputs; container commands may read them."""
 

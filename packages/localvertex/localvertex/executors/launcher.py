@@ -60,7 +60,7 @@ def warn_of_location(location: str, attempt: Attempt, *, done: str, operation: s
     region = attempt.context.region
     if location != region:
         text = f"{done} {location}, but the pipeline runs in {region}; set the location of {operation}"
-        attempt.context.warnings.add(f"{attempt.label}: {text}")
+        attempt.warn(text)
 
 
 def vertex_uri(name: str, location: str) -> str:

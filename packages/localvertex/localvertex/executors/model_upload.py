@@ -39,7 +39,7 @@ class ModelUploadExecutor(LauncherExecutor):
         warn_of_location(location, attempt, done="the model is uploaded to", operation="ModelUploadOp")
         if not (model.get("container_spec") or {}).get("image_uri"):
             text = "the model has no serving container; Vertex AI cannot serve it"
-            attempt.context.warnings.add(f"{attempt.label}: {text}")
+            attempt.warn(text)
         else:
             _warn_of_container(model, attempt)
         if artifact_uri := model.get("artifact_uri"):

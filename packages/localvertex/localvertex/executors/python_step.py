@@ -45,7 +45,11 @@ _OTHER_WARNING = (
     "CPU, memory and accelerator settings of steps have no effect here"
 )
 
-_MISSING = re.compile(r"ModuleNotFoundError: No module named '(\w+)")
+_MISSING = re.compile(
+    r"ModuleNotFoundError: No module named '([\w.]+)"
+    r"|ImportError: cannot import name '(\w+)' from '([\w.]+)' \(unknown location\)"
+)
+"""Without a location, several packages share the name, as those of google.cloud do."""
 
 
 class PythonStepExecutor:
@@ -87,7 +91,9 @@ class PythonStepExecutor:
         if code != 0:
             reason, missing = logs.failure_text(code, attempt.log), _MISSING.search(logs.last_exception(attempt.log))
             image = attempt.container.image
-            reason += f"; {advice(image, missing[1])}" if missing and not is_plain(image) else ""
+            if missing and not is_plain(image):
+                module = missing[1] or f"{missing[3]}.{missing[2]}"
+                reason += f"; {advice(image, module, attempt.context.repository)}"
             raise TaskFailed(reason, exit_code=code)
 
 
@@ -113,6 +119,7 @@ def _own_environment(command: list[str], attempt: Attempt) -> tuple[Path | None,
         cwd=attempt.folder,
         env=attempt.environment(),
         log=attempt.log,
+        report=attempt.warn,
         python=attempt.stand_in.python,
     )
     return environment, command[3:] if can_split else command

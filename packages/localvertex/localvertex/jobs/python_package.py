@@ -9,6 +9,7 @@ from localvertex.jobs.status import Workspace
 from localvertex.processes import environments
 from localvertex.processes.processes import Processes
 from localvertex.values.buckets import Buckets
+from localvertex_base.lines import WriteLine
 
 _INSTALL = """\
 python3 -m pip install --disable-pip-version-check --no-build-isolation --ignore-installed --no-deps "$@" &&
@@ -19,7 +20,9 @@ python3 -m pip install --disable-pip-version-check --no-build-isolation "$@"
 LOG = "packages.log"
 
 
-def environment_of(pool: Pool, workspace: Workspace, processes: Processes, env: dict[str, str]) -> Path:
+def environment_of(
+    pool: Pool, workspace: Workspace, processes: Processes, env: dict[str, str], report: WriteLine
+) -> Path:
     """Return the environment with the pool's packages; the same files share one.
 
     Raises:
@@ -38,6 +41,7 @@ def environment_of(pool: Pool, workspace: Workspace, processes: Processes, env: 
         cwd=workspace.folder,
         env=env,
         log=workspace.folder / LOG,
+        report=report,
         python=stand_in.python,
     )
 

@@ -20,6 +20,7 @@ from localvertex.jobs.status import Workspace
 from localvertex.processes.environments import add_own
 from localvertex.processes.processes import Processes
 from localvertex.values.buckets import Buckets
+from localvertex_base.lines import WriteLine
 from localvertex_base.userinput.temporary import temporary_folder
 
 
@@ -34,9 +35,11 @@ class ReplicaCommands:
         credentials: IsolatedCredentials,
         containers: Choice,
         holders: ExitStack,
+        warn: WriteLine,
     ) -> None:
         self._job, self._workspace, self._processes = job, workspace, processes
         self._credentials, self._containers, self._holders = credentials, containers, holders
+        self._warn = warn
         self._calls: list[ContainerCommand] = []
         self._foreign = {pool.number for pool in job.pools if images.is_container_command(pool, containers)}
 
@@ -63,10 +66,10 @@ class ReplicaCommands:
         plain = self._credentials.environment(env)
         package: Path | None
         if pool.is_python_package:
-            package = environment_of(pool, workspace, self._processes, plain)
+            package = environment_of(pool, workspace, self._processes, plain, self._warn)
         else:
             package = pool.stand_in.environment(
-                workspace.private_dir, self._processes, workspace.folder, plain, workspace.folder / LOG
+                workspace.private_dir, self._processes, workspace.folder, plain, workspace.folder / LOG, self._warn
             )
         own = Path(self._holders.enter_context(temporary_folder()))
         env = pool.stand_in.add_path(add_own(env | pool.env, own, package, pool.stand_in.python))

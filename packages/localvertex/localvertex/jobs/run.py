@@ -80,7 +80,7 @@ def run_job(
             credentials = NoCredentials()
             servers.callback(credentials.close)
         processes.secrets = credentials.secrets.live
-        commands = ReplicaCommands(job, workspace, processes, credentials, containers, servers)
+        commands = ReplicaCommands(job, workspace, processes, credentials, containers, servers, warn)
         if commands.announcement:
             warn(commands.announcement)
         replicas = _replicas_of(job, workspace, processes, commands, servers, warn, gpus)

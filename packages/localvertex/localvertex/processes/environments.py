@@ -18,10 +18,11 @@ from pathlib import Path
 from typing import IO
 
 from localvertex.errors import TaskFailed
-from localvertex.processes import logs
+from localvertex.processes import index_report, logs
 from localvertex.processes.answers import ask
 from localvertex.processes.interpreters import OWN, Interpreter
 from localvertex.processes.processes import Processes
+from localvertex_base.lines import WriteLine
 from localvertex_base.userinput.step_endpoint import MARKER
 
 _COMPLETE = "complete.json"
@@ -62,6 +63,7 @@ def build(
     cwd: Path,
     env: dict[str, str],
     log: Path,
+    report: WriteLine,
     python: Interpreter = OWN,
 ) -> Path:
     """Return the complete environment of this identity; build it if it does not exist.
@@ -74,6 +76,7 @@ def build(
         cwd: The working directory of the command.
         env: The variables of the command.
         log: The file for the output of pip.
+        report: Receives a line with what pip installs from an index.
         python: The interpreter of the environment.
 
     Raises:
@@ -89,15 +92,15 @@ def build(
             return folder
         shutil.rmtree(folder, ignore_errors=True)
         create(folder, python=python, with_pip=bool(install) and not python.has("pip"))
-        code = 0
         if install:
             # Byte code of all modules is most of what an installation costs; the first import writes what it needs.
             lazy = {} if "PYTHONDONTWRITEBYTECODE" in env else {"PIP_COMPILE": "0"}
-            code = processes.run(install, cwd=cwd, env=_activated(env, folder) | lazy, log=log)
-        if code != 0:
-            shutil.rmtree(folder, ignore_errors=True)
-            reason = logs.conflict(log) or logs.failure_text(code, log)
-            raise TaskFailed(f"installing the packages failed with {reason}", exit_code=code)
+            with index_report.listed(report) as listing:
+                code = processes.run(install, cwd=cwd, env=_activated(env, folder) | lazy | listing, log=log)
+                if code != 0:
+                    shutil.rmtree(folder, ignore_errors=True)
+                    reason = logs.conflict(log) or logs.failure_text(code, log)
+                    raise TaskFailed(f"installing the packages failed with {reason}", exit_code=code)
         (folder / _COMPLETE).write_text(json.dumps({"identity": identity, "python": python.version}, indent=1))
     return folder
 

@@ -32,6 +32,7 @@ from localvertex.store.run_folder import check_run_id, new_run_id
 from localvertex.store.runs import find_readable
 from localvertex.store.task import Values
 from localvertex.values.configuration import Configuration
+from localvertex.values.repository import Repository
 from localvertex_base.compiled.load import PipelineFile, load
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.parameters import complete, convert_all
@@ -73,7 +74,7 @@ def open_file(path: Path, options: Options | None = None, *, is_resumed: bool = 
     )
     pipeline, reasons = container_images.apply(pipeline, choice)
     file = replace(file, pipeline=pipeline)
-    reasons += [*refusals(pipeline, choice), *base_images.refusals(pipeline, choice)]
+    reasons += [*refusals(pipeline, choice), *base_images.refusals(pipeline, choice, Repository.of(pipeline, path))]
     if reasons:
         # The values of the file are known already: one proposal is better than two.
         reasons += _address_refusals(file, file_values(file), options)

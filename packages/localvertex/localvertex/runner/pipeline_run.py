@@ -29,6 +29,7 @@ from localvertex.store.copies import Copies
 from localvertex.store.steps import cache as step_cache, failure
 from localvertex.store.steps.finished import FinishedSteps
 from localvertex.store.task import Task, Values
+from localvertex.values.repository import Repository
 from localvertex_base.compiled.load import PipelineFile
 from localvertex_base.compiled.spec import Container, Pipeline
 from localvertex_base.userinput import temporary
@@ -129,6 +130,7 @@ class PipelineRun:
             buckets=self._buckets,
             containers=options.container_choice,
             pins=self._pins,
+            repository=Repository.of(self._file.pipeline, self._earlier.get("file", self._file.path)),
             given_paths=given_paths(
                 self._inputs.parameters,
                 file_values(self._file),

@@ -79,7 +79,7 @@ class BatchPredictExecutor(LauncherExecutor):
             attempt.log, f"{counts.num_predicted} predictions and {counts.num_failed} errors in {prediction.folder}"
         )
         if text := prediction.problem(counts):
-            attempt.context.warnings.add(f"{attempt.label}: {text}")
+            attempt.warn(text)
         _write_outputs(attempt, name, location, prediction.address(machine.buckets))
         attempt.report_exit(0)
 

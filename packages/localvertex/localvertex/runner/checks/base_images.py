@@ -7,20 +7,20 @@ import ast
 import re
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 from localvertex.containers.choice import Choice
-from localvertex.containers.stand_ins import advice, is_plain, package_of
+from localvertex.containers.stand_ins import advice, is_plain
 from localvertex.errors import Refusal
 from localvertex.executors.python_step import PythonStepExecutor, installs_packages
 from localvertex.processes.interpreters import OWN
+from localvertex.values.repository import Repository
 from localvertex_base.compiled.spec import Pipeline
 
 _MAY_FIND_MORE = re.compile(r"\bpip\b|\bsys\.path\b|\bsite\b|PYTHONPATH")
 """Steps that install packages or look for modules themselves."""
 
 
-def refusals(pipeline: Pipeline, choice: Choice) -> Iterator[str]:
+def refusals(pipeline: Pipeline, choice: Choice, repository: Repository) -> Iterator[str]:
     """Yield one reason for each module that a Python step needs and cannot import."""
     for container in pipeline.containers:
         if container.replacement or not PythonStepExecutor().accepts(container):
@@ -32,23 +32,9 @@ def refusals(pipeline: Pipeline, choice: Choice) -> Iterator[str]:
             yield f"{container.path}: {text}"
         finds_more = installs or is_plain(container.image) or _MAY_FIND_MORE.search(source)
         for module in () if finds_more else _imported(source) - sys.stdlib_module_names:
-            if stand_in.finds(module):
-                continue
-            if folder := _source_folder(module):
-                # An index may have another package with the name of the user's module.
-                table = f'[image."{container.image}"]'
-                text = f'its base image has {module}, and so has this repository; add to {table}: path = "{folder}"'
-                yield Refusal(f"{container.path}: {text}", "image", container.image)
-            else:
-                text = f"{container.path}: {advice(container.image, module)}"
-                yield Refusal(text, "install", f"{container.image} {package_of(module)}")
-
-
-def _source_folder(module: str) -> str:
-    """Return the folder in which the user's sources have a module, as a user would write it; empty for none."""
-    folders = (Path(each) for each in (".", "src"))
-    found = (each for each in folders if (each / module).is_dir() or (each / f"{module}.py").is_file())
-    return str(next(found, ""))
+            if not stand_in.finds(module):
+                way_on = advice(container.image, module, repository)
+                yield Refusal(f"{container.path}: {way_on}", way_on.stand_in, way_on.name)
 
 
 def _imported(source: str) -> set[str]:

@@ -8,8 +8,7 @@ from localvertex.runner.checks.given_outputs import NamedTask, named_tasks
 from localvertex.values.configuration import key, quoted
 from localvertex_base.compiled.spec import Pipeline
 
-_IMAGE = """\
-[image.{image}]
+_SOURCE = """\
 path = "path/to/source"
 # python = ".venv/bin/python"
 # command = ["python", "-m", "program"]"""
@@ -30,11 +29,13 @@ def proposed(pipeline: Pipeline, reasons: Iterable[str]) -> str:
             found[each.stand_in][each.name] = None
     steps = found["step"].keys()
     blocks = [_given(task) for task in named_tasks(pipeline) if steps & {task.spec.path, task.component.executor}]
-    blocks += [_IMAGE.format(image=key(image)) for image in found["image"]]
-    for image, names in _by_image(found["install"]).items():
-        blocks.append(f"[image.{key(image)}]\npackages = [{', '.join(map(quoted, names))}]")
-    if packages := found["package"]:
-        blocks.append(f"[packages]\nrelax = [{', '.join(map(quoted, packages))}]")
+    for image in dict.fromkeys([*found["image"], *(name.rpartition(" ")[0] for name in found["install"])]):
+        packages = [name.rpartition(" ")[2] for name in found["install"] if name.rpartition(" ")[0] == image]
+        lines = [_SOURCE] * (image in found["image"])
+        lines += [f"packages = [{', '.join(map(quoted, packages))}]"] * bool(packages)
+        blocks.append("\n".join([f"[image.{key(image)}]", *lines]))
+    if relaxed := found["package"]:
+        blocks.append(f"[packages]\nrelax = [{', '.join(map(quoted, relaxed))}]")
     if found["root"] or found["create"]:
         blocks.append("[buckets]\n" + 'root = "buckets"\n' * bool(found["root"]) + "create = true")
     if files := found["file"]:
@@ -52,13 +53,6 @@ def in_place_of(pipeline: Pipeline, paths: Iterable[str]) -> str:
     # Without the numbers of iterations.
     names = {"/".join(part for part in path.split("/") if not part.isdecimal()) for path in paths}
     return "\n\n".join(_given(task) for task in named_tasks(pipeline) if task.path in names)
-
-
-def _by_image(names: Iterable[str]) -> dict[str, list[str]]:
-    images = defaultdict(list)
-    for image, _, package in (name.rpartition(" ") for name in names):
-        images[image].append(package)
-    return images
 
 
 def _given(task: NamedTask) -> str:

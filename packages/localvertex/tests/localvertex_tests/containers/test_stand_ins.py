@@ -317,7 +317,8 @@ def test_a_package_of_the_base_image_is_named_before_the_run(compiled: Compile, 
         engine.open_file(compiled(importing(**options)))
     (reason,) = refused.value.reasons
     assert "tinypkg is in its base image 'pytorch/pytorch:2.3', but not installed here" in reason
-    assert '[image."pytorch/pytorch:2.3"]: packages = ["tinypkg"], or python = ' in reason
+    assert '[image."pytorch/pytorch:2.3"]: path = "FOLDER" with its source, or python = ' in reason
+    assert "packages" not in refused.value.proposal
     # A step that installs something may install this; a plain image does not have it on Vertex AI.
     engine.open_file(compiled(importing(packages_to_install=["other"]), "other.yaml"))
     engine.open_file(compiled(importing("python:3.11"), "plain.yaml"))

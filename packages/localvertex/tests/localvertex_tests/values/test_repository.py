@@ -1,0 +1,212 @@
+"""A module's name is not a package's name: only what the user or the table names is proposed from an index."""
+
+import csv
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kfp import dsl
+
+import localvertex
+from localvertex.__main__ import main
+from localvertex.runner import engine
+from localvertex.values import repository
+from localvertex.values.repository import Repository
+from vertex_testing.runs import Compile, Execute
+
+IMAGE = "gcr.io/project/train:1"
+INSTALLS = "python3 -m pip install --quiet --no-warn-script-location "
+
+
+def at(folder: Path, *scripts: str) -> Repository:
+    (folder / ".git").mkdir(parents=True, exist_ok=True)
+    (folder / "pipelines" / "build").mkdir(parents=True, exist_ok=True)
+    return Repository(file=folder / "pipelines" / "build" / "p.yaml", scripts=scripts)
+
+
+def test_a_module_that_nothing_names_has_no_package(tmp_path: Path) -> None:
+    found = at(tmp_path, INSTALLS + "'pandas==2.2.3' 'kfp==2.17.0' && \"$0\" \"$@\"")
+    modules = ("vertex", "utils", "google", "google.cloud", "google.cloud.absent", "kfp.absent", "pandas.absent", "")
+    assert [found.package_of(module) for module in modules] == [""] * len(modules)
+    assert Repository().package_of("vertex") == ""
+
+
+def test_the_table_names_what_differs_and_what_is_well_known() -> None:
+    for module, package in (
+        ("sklearn", "scikit-learn"),
+        ("cv2", "opencv-python-headless"),
+        ("PIL", "pillow"),
+        ("yaml", "PyYAML"),
+        ("bs4", "beautifulsoup4"),
+        ("google.cloud.bigquery", "google-cloud-bigquery"),
+        ("google.cloud.secretmanager.absent", "google-cloud-secret-manager"),
+        ("numpy", "numpy"),
+    ):
+        assert Repository().package_of(module) == package
+    with Path(repository.__file__).with_name("distributions.csv").open() as file:
+        rows = [*csv.DictReader(file)]
+    assert all(row["source"].startswith("https://") and row["checked"] > "2026" for row in rows)
+    assert len({(row["module"], row["distribution"]) for row in rows}) == len(rows)
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        INSTALLS + '\'vertex[gpu]>=1.2, <2; python_version>"3"\' && python3 -m pip install \'kfp\' && "$0" "$@"',
+        "pip3 install -q --no-deps vertex[gpu]>=1.2,<2",
+    ],
+)
+def test_the_pipeline_names_a_package_with_its_version(script: str) -> None:
+    assert Repository(scripts=("true", script)).package_of("vertex") == "vertex[gpu]>=1.2,<2"
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        INSTALLS + "'vertex @ git+https://example.com/vertex'",
+        INSTALLS + "/wheels/vertex-1.0-py3-none-any.whl",
+        INSTALLS + "--index-url https://example.com/simple 'vertex'",
+        INSTALLS + "'vertex' --extra-index-url=https://example.com/simple",
+        INSTALLS + "-r vertex",
+        INSTALLS + "'vertex",
+        "echo vertex",
+    ],
+)
+def test_what_the_pipeline_takes_from_elsewhere_is_not_asked_of_the_index(script: str) -> None:
+    assert Repository(scripts=(script,)).package_of("vertex") == ""
+
+
+FILES = {
+    "requirements.txt": "# comment\n-r other.txt\nvertex == 1.2  # why\n",
+    "requirements-dev.txt": "Vertex==1.2 \\\n    --hash=sha256:00\n",
+    "requirements/cpu.txt": 'vertex==1.2; python_version > "3"\n',
+    "pipelines/requirements.txt": "vertex==1.2",
+    "pyproject.toml": '[project]\nname = "own"\ndependencies = ["vertex==1.2"]\n',
+    "pipelines/pyproject.toml": '[project]\nname = "own"\noptional-dependencies.all = ["own[x]", "vertex==1.2"]\n',
+    "pipelines/build/pyproject.toml": '[dependency-groups]\ndev = [{include-group = "test"}, "vertex==1.2"]\n',
+    "setup.cfg": "[options]\ninstall_requires =\n  vertex==1.2\n",
+    "pipelines/setup.cfg": "[options.extras_require]\nall =\n  vertex==1.2\n",
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_the_repository_names_a_package(tmp_path: Path, name: str) -> None:
+    found = at(tmp_path)
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_text(FILES[name])
+    assert found.package_of("vertex").lower() == "vertex==1.2"
+    assert found.package_of("test") == found.package_of("own") == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("pyproject.toml", '[project]\nname = "vertex"\noptional-dependencies.all = ["vertex[x]"]\n'),
+        ("setup.cfg", "[metadata]\nname = vertex\n[options.extras_require]\nall = vertex[x]\n"),
+        ("pyproject.toml", '[project]\ndependencies = ["vertex"]\n[tool.uv.sources]\nvertex = {path = "../v"}\n'),
+        ("pyproject.toml", '[project]\ndependencies = ["vertex"]\n[[tool.uv.index]]\nurl = "https://example.com"\n'),
+        ("pyproject.toml", '[tool.poetry.dependencies]\nvertex = {path = "../vertex"}\n'),
+        ("pyproject.toml", '[project]\ndependencies = "vertex"\n[tool]\nuv = 1\n'),
+        ("pyproject.toml", "[project\ndependencies = ['vertex']"),
+        ("setup.cfg", "vertex"),
+        ("requirements.txt", "--extra-index-url https://example.com/simple\nvertex==1.2\n"),
+        ("requirements.txt", "vertex @ https://example.com/vertex.whl\n-e ./vertex\n./vertex\n"),
+        ("requirements.txt", "vertex\n-f /wheels\n"),
+    ],
+)
+def test_what_the_repository_has_itself_or_takes_from_elsewhere_is_not_asked_of_the_index(
+    tmp_path: Path, name: str, text: str
+) -> None:
+    (tmp_path / name).write_text(text)
+    assert at(tmp_path).package_of("vertex") == ""
+
+
+def test_another_index_does_not_hide_the_table_and_a_named_version_comes_before_it(tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").write_text("opencv-python==4.9\n")
+    assert at(tmp_path).package_of("cv2") == "opencv-python==4.9"
+    (tmp_path / "requirements.txt").write_text("--index-url https://example.com\nopencv-python==4.9\n")
+    assert at(tmp_path).package_of("cv2") == "opencv-python-headless"
+
+
+def test_only_the_repository_of_the_file_counts(tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").write_text("vertex\n")
+    assert at(tmp_path / "inner").package_of("vertex") == ""
+    # Without .git, only the file's own folder.
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    (tmp_path / "a" / "requirements.txt").write_text("vertex\n")
+    assert Repository(file=tmp_path / "a" / "b" / "p.yaml").package_of("vertex") == ""
+
+
+def importing(image: str = IMAGE) -> Any:
+    @dsl.component(base_image=image, install_kfp_package=False)
+    def learn() -> None:
+        import sklearn_absent  # noqa: F401
+        import vertex  # noqa: F401
+
+    @dsl.pipeline(name="learns")
+    def learns() -> None:
+        learn()
+
+    return learns
+
+
+def test_a_refusal_proposes_what_is_named_as_package_and_the_rest_as_source_in_one_table(
+    compiled: Compile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(localvertex.Refused) as refused:
+        engine.open_file(compiled(importing()))
+    assert tomllib.loads(refused.value.proposal) == {"image": {IMAGE: {"path": "path/to/source"}}}
+    assert not any("packages" in reason for reason in refused.value.reasons)
+    file = compiled(importing())
+    file.with_name("requirements.txt").write_text("sklearn-absent==1.0\n")
+    with pytest.raises(localvertex.Refused) as refused:
+        engine.open_file(file)
+    table = {"path": "path/to/source", "packages": ["sklearn-absent==1.0"]}
+    assert tomllib.loads(refused.value.proposal) == {"image": {IMAGE: table}}
+    file.with_name("vertex").mkdir()
+    with pytest.raises(localvertex.Refused) as refused:
+        engine.open_file(file)
+    assert any(reason.endswith(f'path = "{file.parent.relative_to(tmp_path)}"') for reason in refused.value.reasons)
+
+
+def test_init_writes_no_package_that_nothing_names(
+    compiled: Compile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiled(importing(), "learns.yaml")
+    monkeypatch.chdir(tmp_path)
+    assert main(["init", "."]) == 0
+    assert f'[image."{IMAGE}"]' in Path("localvertex.toml").read_text()
+    assert "packages" not in Path("localvertex.toml").read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("statement", "expected"),
+    [
+        ("import vertex", 'path = "FOLDER"'),
+        ("import yaml_absent.inner", 'packages = ["yaml_absent==1.0"]'),
+        ("from google.cloud import firestore", 'packages = ["google-cloud-firestore"]'),
+        ("import google.cloud.firestore", 'packages = ["google-cloud-firestore"]'),
+        ("from google.cloud import absent", 'path = "FOLDER"'),
+        ("import google.absent", 'path = "FOLDER"'),
+    ],
+)
+def test_a_failure_proposes_the_same(
+    compiled: Compile, execute: Execute, statement: str, expected: str, tmp_path: Path
+) -> None:
+    @dsl.component(base_image=IMAGE, install_kfp_package=False)
+    def learn(statement: str) -> None:
+        exec(statement)
+
+    @dsl.pipeline(name="learns")
+    def learns(statement: str) -> None:
+        learn(statement=statement)
+
+    file = compiled(learns)
+    file.with_name("requirements.txt").write_text("yaml_absent==1.0\n")
+    record = execute(file, parameters={"statement": statement})
+    assert record["state"] == "FAILED"
+    assert expected in record["error"]
+    assert ("packages" in record["error"]) == ("packages" in expected)
