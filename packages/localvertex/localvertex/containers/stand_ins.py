@@ -224,6 +224,11 @@ class StandIns:
                 python=read(Path(python)) if python else OWN,
             )
 
+    @property
+    def sources(self) -> list[Path]:
+        """Return the source folders of all images."""
+        return [each.path for each in self._images.values() if each.path]
+
     def of(self, image: str, words: Iterable[str] = ()) -> StandIn:
         """Return what runs in place of an image; one in the file without tag or digest stands for all of them.
 

@@ -74,7 +74,8 @@ def open_file(path: Path, options: Options | None = None, *, is_resumed: bool = 
     )
     pipeline, reasons = container_images.apply(pipeline, choice)
     file = replace(file, pipeline=pipeline)
-    reasons += [*refusals(pipeline, choice), *base_images.refusals(pipeline, choice, Repository.of(pipeline, path))]
+    repository = Repository.of(pipeline, path, choice.stand_ins.sources)
+    reasons += [*refusals(pipeline, choice), *base_images.refusals(pipeline, choice, repository)]
     if reasons:
         # The values of the file are known already: one proposal is better than two.
         reasons += _address_refusals(file, file_values(file), options)

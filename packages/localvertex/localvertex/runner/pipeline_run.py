@@ -130,7 +130,11 @@ class PipelineRun:
             buckets=self._buckets,
             containers=options.container_choice,
             pins=self._pins,
-            repository=Repository.of(self._file.pipeline, self._earlier.get("file", self._file.path)),
+            repository=Repository.of(
+                self._file.pipeline,
+                self._earlier.get("file", self._file.path),
+                options.container_choice.stand_ins.sources,
+            ),
             given_paths=given_paths(
                 self._inputs.parameters,
                 file_values(self._file),

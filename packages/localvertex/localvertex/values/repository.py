@@ -44,18 +44,21 @@ class Repository:
     """The compiled file; None: there is no repository."""
     scripts: tuple[str, ...] = ()
     """The commands of its steps."""
+    sources: tuple[Path, ...] = ()
+    """Folders that the user names as the source of images."""
 
     @classmethod
-    def of(cls, pipeline: Pipeline, file: str | Path) -> "Repository":
+    def of(cls, pipeline: Pipeline, file: str | Path, sources: Iterable[Path]) -> "Repository":
         """Return the repository of a pipeline's file."""
-        return cls(file=Path(file), scripts=tuple("\n".join(each.command[:3]) for each in pipeline.containers))
+        scripts = tuple("\n".join(each.command[:3]) for each in pipeline.containers)
+        return cls(file=Path(file), scripts=scripts, sources=tuple(sources))
 
     @cached_property
     def folders(self) -> list[Path]:
-        """Return the folders from the file's own to the one with .git; without that, only the file's own."""
+        """Return the folders from the file's own to the one with .git, without that only its own, and the sources."""
         parents = self.file.absolute().parents if self.file else ()
-        root = next((number for number, each in enumerate(parents) if (each / ".git").exists()), 0)
-        return [*parents[: root + 1]]
+        root = next((number for number, each in enumerate(parents) if os.path.exists(each / ".git")), 0)
+        return [*parents[: root + 1], *self.sources]
 
     def source_of(self, module: str) -> str:
         """Return the folder that has a module, relative to the current one; empty if none has."""
@@ -64,7 +67,7 @@ class Repository:
             folder / inner
             for folder in (here, *self.folders)
             for inner in _SOURCE_FOLDERS
-            if (folder / inner / name).is_dir() or (folder / inner / f"{name}.py").is_file()
+            if os.path.isdir(folder / inner / name) or os.path.isfile(folder / inner / f"{name}.py")
         )
         return next((os.path.relpath(each, here) for each in found), "")
 
@@ -85,7 +88,7 @@ class Repository:
     @cached_property
     def _requirements(self) -> dict[str, str]:
         """Return what the pipeline and the repository require, by normalized name."""
-        found = {}
+        found: dict[str, str] = {}
         # What has an index of its own may not be in the one that pip asks here.
         for texts in (_of_scripts(self.scripts), _of_folders(self.folders)):
             for match in map(_REQUIREMENT.match, [] if any(map(_INDEX.search, texts)) else texts):

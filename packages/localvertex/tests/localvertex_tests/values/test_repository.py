@@ -135,7 +135,10 @@ def test_only_the_repository_of_the_file_counts(tmp_path: Path) -> None:
     # Without .git, only the file's own folder.
     (tmp_path / "a" / "b").mkdir(parents=True)
     (tmp_path / "a" / "requirements.txt").write_text("vertex\n")
-    assert Repository(file=tmp_path / "a" / "b" / "p.yaml").package_of("vertex") == ""
+    file = tmp_path / "a" / "b" / "p.yaml"
+    assert Repository(file=file).package_of("vertex") == ""
+    # A folder that the user names as an image's source counts as well.
+    assert Repository(file=file, sources=(tmp_path / "a",)).package_of("vertex") == "vertex"
 
 
 def importing(image: str = IMAGE) -> Any:
