@@ -35,7 +35,7 @@ _MOUNTED = (
 
 
 class OutsideBucket(TaskFailed):
-    """An address leads out of its bucket, e.g. gs://bucket/../../etc; the message is shown to the user."""
+    """An address leads out of its bucket, as gs://bucket/../../etc or by a link; the message is shown to the user."""
 
 
 def addresses(value: Any) -> Iterator[str]:
@@ -89,7 +89,29 @@ class Buckets:
         if not _BUCKET.fullmatch(bucket):
             text = "is not the name of a bucket; expected 3 to 63 lower-case letters, digits, '-', '_' and '.'"
             raise OutsideBucket(f"{uri[:200]!r}: {bucket[:80]!r} {text}", is_retryable=False)
+        self.check_links(self.root / name)
         return str(self.root / name)
+
+    def check_links(self, path: str | Path) -> None:
+        """Refuse a path in the folder of a bucket from which a link leads out of it; other paths are not checked.
+
+        Raises:
+            OutsideBucket: It leads out of the bucket, which is the folder itself and not what a link names.
+        """
+        if self.root is None:
+            return
+        place, root = (Path(os.path.normpath(each)) for each in (path, self.root))
+        if place == root or not place.is_relative_to(root):
+            return
+        name = place.relative_to(root)
+        try:
+            is_inside = place.resolve().is_relative_to(root.resolve() / name.parts[0])
+        except (OSError, RuntimeError, ValueError):
+            is_inside = False
+        if not is_inside:
+            text = f"{f'{_SCHEME}{name}'[:200]!r} is a link out of its bucket, or its name is too long"
+            advice = "copy the files into the bucket, or give them in [buckets.files] of localvertex.toml"
+            raise OutsideBucket(f"{text}; {advice}", is_retryable=False)
 
     @property
     def variables(self) -> dict[str, str]:

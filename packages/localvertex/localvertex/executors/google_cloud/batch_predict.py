@@ -233,6 +233,8 @@ def _sources(message: Message, buckets: Buckets) -> list[Path]:
         files = [Path(each) for each in sorted(glob.glob(path, recursive=True)) if Path(each).is_file()]
         if not files:
             raise UserError(f"gcs_source_uris {uri[:200]!r}: there is no such file ({path})")
+        for each in files:
+            buckets.check_links(each)
         found += files
     return list(dict.fromkeys(found))
 
