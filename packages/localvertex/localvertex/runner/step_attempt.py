@@ -186,6 +186,7 @@ def execute(
             temporary=Path(temporary),
             log=task.folder / executor_files.LOG,
             context=context,
+            has_open_others=task.has_open_others,
             report_exit=exit_codes.append,
             report_custom_job=lambda status: observe(AttemptProgress(task=task, custom_job=status.as_json())),
         )

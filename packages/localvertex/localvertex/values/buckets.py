@@ -159,6 +159,16 @@ class Buckets:
                 return self.root / bucket
         return None
 
+    def create_named(self, value: Any) -> None:
+        """Create the missing folders of the buckets that a value of any shape names.
+
+        Raises:
+            OSError: One cannot be created.
+        """
+        for address in addresses(value) if self.root else ():
+            while missing := self.missing_bucket(address):
+                missing.mkdir(parents=True, exist_ok=True)
+
     def to_local_paths(self, value: Any) -> Any:
         """Return a parameter as a program of this machine can use it: with paths in place of the addresses in it.
 
@@ -166,14 +176,46 @@ class Buckets:
             OutsideBucket: An address leads out of its bucket.
         """
 
-        def path(match: re.Match[str]) -> str:
-            given = self.given_file(match[0], copied=True)
-            return str(given) if given else self.path_of(match[0]) if self.root else match[0]
+        def located(text: Any) -> Any:
+            if not isinstance(text, str) or not _ADDRESS.match(text.strip()):
+                return text
+            found = _OBJECT.sub(lambda match: self.local_path(match[0]), text)
+            # A name may contain a space, where an address in a longer text ends.
+            for each in (found, found.partition("=")[2]):
+                self.check_links(each)
+            return found
 
-        return changed(
-            value,
-            lambda text: _OBJECT.sub(path, text) if isinstance(text, str) and _ADDRESS.match(text.strip()) else text,
-        )
+        return changed(value, located)
+
+    def local_path(self, uri: str) -> str:
+        """Return the path at which programs of this machine find the files of a URI, which is returned if they do not.
+
+        Raises:
+            OutsideBucket: The URI leads out of its bucket.
+        """
+        if not uri.startswith((_SCHEME, _MOUNT)):
+            return uri
+        given = self.given_file(uri, copied=True)
+        return str(given) if given else self.path_of(uri) if self.root else uri
+
+    def model_files(self, uri: str) -> str:
+        """Return the local path of a model's files, which must exist; the URI where they are not on this machine.
+
+        Args:
+            uri: A URI or path; empty for a model without files.
+
+        Raises:
+            OutsideBucket: The URI leads out of its bucket.
+            TaskFailed: There are no files.
+        """
+        path = self.local_path(uri)
+        if path and "://" not in path:
+            entries = Path(path).rglob("*") if os.path.isdir(path) else ()
+            is_empty = not any(each.is_symlink() or not each.is_dir() for each in entries)
+            if is_empty and (os.path.isdir(path) or not os.path.exists(path)):
+                text = f'There are no files under "{uri[:300]}" to copy: the program has to write its model there'
+                raise TaskFailed(f"{text}; AIP_MODEL_DIR is the path of a folder here, not gs://", is_retryable=False)
+        return path
 
     def mount(self, command: list[str]) -> list[str]:
         """Return the command of a Python component so that kfp finds the buckets here, and not at /gcs."""

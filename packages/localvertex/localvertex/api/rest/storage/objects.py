@@ -5,6 +5,7 @@ import hashlib
 import mimetypes
 import os
 import re
+import shlex
 import shutil
 import threading
 from collections.abc import Iterator, Mapping
@@ -159,15 +160,26 @@ class Objects:
                 raise ApiError(Status.ALREADY_EXISTS, f"the bucket gs://{bucket} already exists") from None
         return self.bucket(bucket)
 
-    def bucket(self, bucket: str) -> dict[str, Any]:
-        """Build the Bucket resource.
+    def check_bucket(self, bucket: str) -> Path:
+        """Return the folder of a bucket.
 
         Raises:
             ApiError: There is no such bucket.
         """
         folder = self.path(bucket, "x").parent
         if not folder.is_dir():
-            raise not_found(f"the bucket gs://{bucket}")
+            text = "the folder of a bucket is made by a call that creates it, or for a job that names it"
+            advice = f"mkdir -p {shlex.quote(str(folder))}"
+            raise ApiError(Status.NOT_FOUND, f"the bucket gs://{bucket} is not found; {text}; to make it: {advice}")
+        return folder
+
+    def bucket(self, bucket: str) -> dict[str, Any]:
+        """Build the Bucket resource.
+
+        Raises:
+            ApiError: There is no such bucket.
+        """
+        folder = self.check_bucket(bucket)
         changed = record.timestamp(folder.stat().st_mtime)
         return {
             "kind": "storage#bucket",

@@ -93,7 +93,7 @@ SERVING = Path(__file__).parents[2] / "support" / "serving.py"
 TRAIN = """
 import os, pathlib
 folder = pathlib.Path(os.environ["AIP_MODEL_DIR"])
-folder.mkdir(parents=True)
+folder.mkdir(parents=True, exist_ok=True)
 (folder / "weights").write_text("w")
 """
 
