@@ -9,7 +9,6 @@ from localvertex.store import executor_files
 from localvertex.values.placeholders import Unresolvable, resolve_structure
 from localvertex_base.compiled.spec import Container, Importer
 
-
 _MODELS = ("system.Model", "google.UnmanagedContainerModel")
 """Types of artifacts whose files are a model; others name a resource, or anything."""
 

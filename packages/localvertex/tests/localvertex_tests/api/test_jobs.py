@@ -250,7 +250,9 @@ def test_what_cannot_run_is_refused_by_name(server: Server, collection: int, bod
 
 def test_a_pipeline_whose_model_is_registered_has_succeeded_although_its_server_was_killed(tmp_path: Path) -> None:
     store = Store(tmp_path)
-    pipelines = TrainingPipelines(store, print, CustomJobs(store, print, Options(work_dir=tmp_path)), Models(store, Buckets()))
+    pipelines = TrainingPipelines(
+        store, print, CustomJobs(store, print, Options(work_dir=tmp_path)), Models(store, Buckets())
+    )
     name = f"{PARENT}/trainingPipelines/7"
     job = {"name": name, "state": "JOB_STATE_CANCELLING", "displayName": "killed", "trainingTaskInputs": {}}
     job |= {"createTime": "2026-01-01T00:00:00Z", "updateTime": "2026-01-01T00:00:00Z", "uploadedModel": "m"}
