@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from google.auth import credentials, exceptions
+from google.auth.transport.requests import AuthorizedSession
 from requests.utils import get_environ_proxies
 
 from localvertex.api.access import token_file
@@ -38,7 +39,7 @@ def init(
         project: Any project id.
         location: Any region.
         **options: Other arguments of `aiplatform.init`. `api_transport` is "grpc" by default, as the SDK's, or "rest";
-            in a step, and for a server without gRPC, it is "rest".
+            in a step, and for a server without gRPC, it is "rest". A server creates the `staging_bucket`.
 
     Raises:
         UserError: No server has used the work folder, this is not a step of a local run, or gRPC cannot be used.
@@ -49,6 +50,14 @@ def init(
     _fit_address_to_transport()
     values = _of_step() if work_dir is None else _of_server(Path(work_dir).absolute(), options.get("api_transport"))
     aiplatform.init(project=project, location=location, **values | options)
+    if work_dir is not None and (bucket := options.get("staging_bucket")):
+        _create_bucket(Path(work_dir).absolute(), bucket.removeprefix("gs://").partition("/")[0])
+
+
+def _create_bucket(folder: Path, name: str) -> None:
+    """Create a bucket if it does not exist, as a project's staging bucket does; the first upload reports a failure."""
+    with suppress(OSError, exceptions.GoogleAuthError), AuthorizedSession(Credentials(folder)) as session:  # type: ignore[no-untyped-call]
+        session.post(f"{token_file.address(folder)}/storage/v1/b", json={"name": name}, timeout=_CONNECT_SECONDS)
 
 
 def _of_step() -> dict[str, Any]:

@@ -52,11 +52,18 @@ class Service:
         self.custom_jobs = CustomJobs(self._store, log, options)
         self._credentials = NoCredentials()
         self._processes = Processes(grace_seconds=Options().grace_seconds, secrets=self._credentials.secrets.spellings)
-        deployments = self._deployments(options, log)
         self.schedules = Schedules(self._store, self.pipeline_jobs, clock=Clock(factor=time_factor), log=log)
         self.console = Console(self._store, self.pipeline_jobs, self.custom_jobs, self.schedules)
-        self.step_api = StepApi(self._store, deployments)
         host = self.custom_jobs.host
+        buckets = Buckets(root=host.buckets)
+        machine = Machine(
+            work_dir=self._store.folder.parent.absolute(),
+            processes=self._processes,
+            credentials=self._credentials,
+            choice=options.container_choice,
+            buckets=buckets,
+        )
+        self.step_api = StepApi(self._store, Deployments(machine, log), buckets)
         self._jobs: tuple[JobCollection, ...] = (
             self.custom_jobs,
             TrainingPipelines(self._store, log, self.custom_jobs, self.step_api.models),
@@ -65,16 +72,6 @@ class Service:
         )
         self.storage = Storage(host.buckets, self._store.folder / "uploads")
         self._held = ExitStack()
-
-    def _deployments(self, options: Options, log: WriteLine) -> Deployments:
-        machine = Machine(
-            work_dir=self._store.folder.parent.absolute(),
-            processes=self._processes,
-            credentials=self._credentials,
-            choice=options.container_choice,
-            buckets=Buckets(root=self.custom_jobs.host.buckets),
-        )
-        return Deployments(machine, log)
 
     def hold(self) -> None:
         """Lock the work folder for this server.

@@ -35,6 +35,8 @@ class Attempt:
     """The TMPDIR of the step."""
     log: Path
     context: Context
+    has_open_others: Callable[[], bool]
+    """Whether another step of the run that does not wait for this one has not ended."""
     report_exit: Callable[[int], None]
     """Receives the exit code of the step's process."""
     report_custom_job: Callable[[JobStatus], None]

@@ -9,9 +9,12 @@ from localvertex.store import executor_files
 from localvertex.values.placeholders import Unresolvable, resolve_structure
 from localvertex_base.compiled.spec import Container, Importer
 
+_MODELS = ("system.Model", "google.UnmanagedContainerModel")
+"""Types of artifacts whose files are a model; others name a resource, or anything."""
+
 
 class ImporterExecutor:
-    """Records an artifact with the given URI and metadata. Nothing is copied, and the URI need not exist."""
+    """Records an artifact with the given URI and metadata. Nothing is copied, and only a model's URI needs files."""
 
     name: ClassVar[str] = "importer"
 
@@ -25,7 +28,11 @@ class ImporterExecutor:
         return [f"{executor.path}: downloadToWorkspace needs a Kubernetes volume"] if needs_workspace else []
 
     def execute(self, attempt: Attempt) -> None:
-        """Write the executor output, and warn when a local path does not exist."""
+        """Write the executor output, and warn when a local path does not exist.
+
+        Raises:
+            TaskFailed: The URI is wrong, or a model has no files.
+        """
         importer = attempt.executor
         if not isinstance(importer, Importer):
             raise TypeError(f"{attempt.label} is not an importer")
@@ -41,7 +48,10 @@ class ImporterExecutor:
         buckets = attempt.context.buckets
         given = buckets.given_file(uri, copied=True) if uri.startswith(("gs://", "/gcs/")) else None
         uri = str(given) if given else uri
-        path = str(buckets.to_local_paths(uri))
+        path, declared = buckets.local_path(uri), attempt.component.output_artifacts.values()
+        # What is imported before a step that has not ended yet writes it is checked by the steps that use it.
+        if any(each.schema_title in _MODELS for each in declared) and not attempt.has_open_others():
+            buckets.model_files(uri)
         if "://" not in path and not Path(path).exists():
             attempt.context.warnings.add(f"{attempt.label}: the imported {uri} does not exist on this machine")
         outputs = attempt.executor_input["outputs"]["artifacts"]

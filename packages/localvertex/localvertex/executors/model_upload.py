@@ -43,7 +43,7 @@ class ModelUploadExecutor(LauncherExecutor):
         else:
             _warn_of_container(model, attempt)
         if artifact_uri := model.get("artifact_uri"):
-            model["artifact_uri"] = attempt.context.buckets.to_local_paths(artifact_uri)
+            model["artifact_uri"] = attempt.context.buckets.model_files(artifact_uri)
         parent = attempt.resolve(options.get("parent_model_name", ""))
         aliases = model.pop("version_aliases", []) or []
         if not isinstance(aliases, list):

@@ -8,6 +8,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from localvertex.containers.choice import Choice
+from localvertex.containers.variables import OUTPUT_FOLDERS
 from localvertex.credentials.isolation import IsolatedCredentials, NoCredentials
 from localvertex.errors import TaskFailed
 from localvertex.jobs import images
@@ -25,6 +26,7 @@ from localvertex.jobs.restart_rules import Restarts
 from localvertex.jobs.status import JobStatus, Outcome, Workspace
 from localvertex.processes.network.metadata_server import MetadataServer
 from localvertex.processes.processes import Processes
+from localvertex.values.buckets import Buckets
 from localvertex_base.lines import WriteLine
 
 
@@ -71,7 +73,6 @@ def run_job(
     faults.check_for(job, injected)
     if not job.scheduling.is_spot and any(fault.action is faults.Action.PREEMPT for fault in injected):
         warn(faults.NOT_SPOT)
-    _make_output_directory(job.base_output_directory)
     workspace.folder.mkdir(parents=True, exist_ok=True)
     if any(pool.is_reduction_server for pool in job.pools):
         warn("Reduction Server does not run locally; the workers reduce gradients without it")
@@ -84,6 +85,7 @@ def run_job(
         if commands.announcement:
             warn(commands.announcement)
         replicas = _replicas_of(job, workspace, processes, commands, servers, warn, gpus)
+        _make_output_folders(job.base_output_directory, Buckets(root=workspace.buckets))
         ledger.plan(injected)
         try:
             outcome = JobRun(
@@ -140,15 +142,18 @@ def _replicas_of(
     return replicas
 
 
-def _make_output_directory(uri: str) -> None:
-    """Create a local base output directory; in a bucket the program that writes to it does that.
+def _make_output_folders(base: str, buckets: Buckets) -> None:
+    """Create the folders that variables of the replicas name; in Cloud Storage the program that writes there does that.
 
     Raises:
-        TaskFailed: It cannot be created.
+        TaskFailed: One cannot be created, or leads out of its bucket.
     """
-    if not uri or "://" in uri:
+    if not base or "://" in base:
         return
-    try:
-        Path(uri).mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise TaskFailed(f"base_output_directory {uri}: {error.strerror}", is_retryable=False) from None
+    for name in OUTPUT_FOLDERS.values():
+        folder = Path(base, name)
+        buckets.check_links(folder)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise TaskFailed(f"base_output_directory {base}: {name}: {error.strerror}", is_retryable=False) from None

@@ -53,9 +53,7 @@ class Workspace:
         Raises:
             TaskFailed: The URI points outside its bucket.
         """
-        if self.buckets is None or not uri.startswith("gs://"):
-            return uri
-        return Buckets(root=self.buckets).path_of(uri)
+        return Buckets(root=self.buckets).path_of(uri) if self.buckets else uri
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -75,6 +75,7 @@ class PipelineRun:
             self._notes.append(f"given in {options.configuration.file}, not run: {', '.join(given)}")
         if self._buckets.root is not None and output_directory:
             job = job | {"pipeline_root": output_directory}
+            self._buckets.create_named(output_directory)
         self._credentials = UserCredentials() if options.with_credentials else NoCredentials()
         self._processes = Processes(grace_seconds=options.grace_seconds, secrets=self._credentials.secrets.live)
         constants = [each.constant for task in tasks_of_file(file) for each in task.parameters.values()]

@@ -138,6 +138,9 @@ def _localise_inputs(task: Task, executor: Container | Importer, buckets: Bucket
     if not isinstance(executor, Container):
         return task.inputs
     parameters = buckets.to_local_paths(task.inputs.parameters)
+    # kfp computes the paths of artifacts without a check.
+    for each in [each for group in task.inputs.artifacts.values() for each in group]:
+        buckets.path_of(str(each.get("uri", "")))
     return Values(parameters=parameters, artifacts=task.inputs.artifacts)
 
 
@@ -183,6 +186,7 @@ def execute(
             temporary=Path(temporary),
             log=task.folder / executor_files.LOG,
             context=context,
+            has_open_others=task.has_open_others,
             report_exit=exit_codes.append,
             report_custom_job=lambda status: observe(AttemptProgress(task=task, custom_job=status.as_json())),
         )

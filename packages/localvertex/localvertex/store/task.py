@@ -4,6 +4,7 @@ import re
 import time
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cache
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -143,6 +144,20 @@ class Task:
         if self.started_at is None:
             return 0.0
         return max((self.ended_at or self._now()) - self.started_at - self.idle_seconds, 0.0)
+
+    def has_open_others(self) -> bool:
+        """Return whether another task of the run that does not wait for this one has not ended."""
+        line = [self]
+        while line[-1].parent:
+            line.append(line[-1].parent)
+
+        @cache
+        def waits(task: Task) -> bool:
+            is_after = any(each in line or waits(each) for each in task.upstream)
+            return is_after or (task.parent is not None and waits(task.parent))
+
+        opened = [each for each in line[-1].walk() if not (each.children or each.state.is_final or each is self)]
+        return not all(map(waits, opened))
 
     def walk(self) -> list["Task"]:
         """Return this task and all tasks below it, parents first."""

@@ -35,7 +35,7 @@ _MOUNTED = (
 
 
 class OutsideBucket(TaskFailed):
-    """An address leads out of its bucket, e.g. gs://bucket/../../etc; the message is shown to the user."""
+    """An address leads out of its bucket, as gs://bucket/../../etc or by a link; the message is shown to the user."""
 
 
 def addresses(value: Any) -> Iterator[str]:
@@ -89,7 +89,29 @@ class Buckets:
         if not _BUCKET.fullmatch(bucket):
             text = "is not the name of a bucket; expected 3 to 63 lower-case letters, digits, '-', '_' and '.'"
             raise OutsideBucket(f"{uri[:200]!r}: {bucket[:80]!r} {text}", is_retryable=False)
+        self.check_links(self.root / name)
         return str(self.root / name)
+
+    def check_links(self, path: str | Path) -> None:
+        """Refuse a path in the folder of a bucket from which a link leads out of it; other paths are not checked.
+
+        Raises:
+            OutsideBucket: It leads out of the bucket, which is the folder itself and not what a link names.
+        """
+        if self.root is None:
+            return
+        place, root = (Path(os.path.normpath(each)) for each in (path, self.root))
+        if place == root or not place.is_relative_to(root):
+            return
+        name = place.relative_to(root)
+        try:
+            is_inside = place.resolve().is_relative_to(root.resolve() / name.parts[0])
+        except (OSError, RuntimeError, ValueError):
+            is_inside = False
+        if not is_inside:
+            text = f"{f'{_SCHEME}{name}'[:200]!r} is a link out of its bucket, or its name is too long"
+            advice = "copy the files into the bucket, or give them in [buckets.files] of localvertex.toml"
+            raise OutsideBucket(f"{text}; {advice}", is_retryable=False)
 
     @property
     def variables(self) -> dict[str, str]:
@@ -137,6 +159,16 @@ class Buckets:
                 return self.root / bucket
         return None
 
+    def create_named(self, value: Any) -> None:
+        """Create the missing folders of the buckets that a value of any shape names.
+
+        Raises:
+            OSError: One cannot be created.
+        """
+        for address in addresses(value) if self.root else ():
+            while missing := self.missing_bucket(address):
+                missing.mkdir(parents=True, exist_ok=True)
+
     def to_local_paths(self, value: Any) -> Any:
         """Return a parameter as a program of this machine can use it: with paths in place of the addresses in it.
 
@@ -144,14 +176,46 @@ class Buckets:
             OutsideBucket: An address leads out of its bucket.
         """
 
-        def path(match: re.Match[str]) -> str:
-            given = self.given_file(match[0], copied=True)
-            return str(given) if given else self.path_of(match[0]) if self.root else match[0]
+        def located(text: Any) -> Any:
+            if not isinstance(text, str) or not _ADDRESS.match(text.strip()):
+                return text
+            found = _OBJECT.sub(lambda match: self.local_path(match[0]), text)
+            # A name may contain a space, where an address in a longer text ends.
+            for each in (found, found.partition("=")[2]):
+                self.check_links(each)
+            return found
 
-        return changed(
-            value,
-            lambda text: _OBJECT.sub(path, text) if isinstance(text, str) and _ADDRESS.match(text.strip()) else text,
-        )
+        return changed(value, located)
+
+    def local_path(self, uri: str) -> str:
+        """Return the path at which programs of this machine find the files of a URI, which is returned if they do not.
+
+        Raises:
+            OutsideBucket: The URI leads out of its bucket.
+        """
+        if not uri.startswith((_SCHEME, _MOUNT)):
+            return uri
+        given = self.given_file(uri, copied=True)
+        return str(given) if given else self.path_of(uri) if self.root else uri
+
+    def model_files(self, uri: str) -> str:
+        """Return the local path of a model's files, which must exist; the URI where they are not on this machine.
+
+        Args:
+            uri: A URI or path; empty for a model without files.
+
+        Raises:
+            OutsideBucket: The URI leads out of its bucket.
+            TaskFailed: There are no files.
+        """
+        path = self.local_path(uri)
+        if path and "://" not in path:
+            entries = Path(path).rglob("*") if os.path.isdir(path) else ()
+            is_empty = not any(each.is_symlink() or not each.is_dir() for each in entries)
+            if is_empty and (os.path.isdir(path) or not os.path.exists(path)):
+                text = f'There are no files under "{uri[:300]}" to copy: the program has to write its model there'
+                raise TaskFailed(f"{text}; AIP_MODEL_DIR is the path of a folder here, not gs://", is_retryable=False)
+        return path
 
     def mount(self, command: list[str]) -> list[str]:
         """Return the command of a Python component so that kfp finds the buckets here, and not at /gcs."""

@@ -9,7 +9,7 @@ from localvertex.api.rest.errors import ApiError, Status, not_found
 from localvertex.containers.serving.container import ServingContainer
 from localvertex.containers.serving.machine import Machine
 from localvertex.containers.serving.process import NotServing, Serving, ServingProcess
-from localvertex.errors import Cancelled
+from localvertex.errors import Cancelled, TaskFailed
 from localvertex.store.model_versions import ModelVersions
 from localvertex_base.lines import WriteLine
 from localvertex_base.userinput.errors import UserError
@@ -125,7 +125,7 @@ class Deployments:
         """Return what runs for a deployed model.
 
         Raises:
-            ApiError: Its model was deleted, or has no container that runs here.
+            ApiError: Its model was deleted, or has no container that runs here, or its files do not exist.
         """
         model_id, number = deployed["model"].rpartition("/")[2], deployed["modelVersionId"]
         try:
@@ -135,6 +135,10 @@ class Deployments:
         except ValueError as error:
             raise ApiError(Status.FAILED_PRECONDITION, str(error)) from None
         container = self.check(content)
+        try:
+            artifact = self._machine.buckets.model_files(str(content.get("artifact_uri", "")))
+        except TaskFailed as error:
+            raise ApiError(Status.FAILED_PRECONDITION, str(error)) from None
         endpoint_id = endpoint.rpartition("/")[2]
         machine: Resource = deployed.get("dedicatedResources", {}).get("machineSpec", {})
         variables = {
@@ -146,7 +150,7 @@ class Deployments:
         }
         return Serving(
             container=container,
-            artifact=str(self._machine.buckets.to_local_paths(str(content.get("artifact_uri", "")))),
+            artifact=artifact,
             variables={name: text for name, text in variables.items() if text},
             default_route=f"/v1/endpoints/{endpoint_id}/deployedModels/{deployed['id']}",
             created=deployed["createTime"],

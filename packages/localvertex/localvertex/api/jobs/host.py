@@ -98,6 +98,7 @@ class JobHost:
             TaskFailed: It could not be started.
             Cancelled: It was cancelled before its replicas started.
         """
+        Buckets(root=self.buckets).create_named(job.spec)
         prefix = f"trial {trial.id}: " if trial else ""
         return run_job(
             job,

@@ -5,7 +5,6 @@ version in the registry is the proof that the job has succeeded, also when the s
 """
 
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from localvertex.api.jobs.collection import JobCollection, RunningJob, failed
@@ -17,7 +16,6 @@ from localvertex.api.rest.call import Call, Location
 from localvertex.api.rest.errors import Status, invalid, rpc_error
 from localvertex.api.rest.records import Resource
 from localvertex.api.rest.store import ID, Store
-from localvertex.errors import TaskFailed
 from localvertex.jobs import JobState
 from localvertex.store.model_versions import ModelVersions
 from localvertex.store.models.reading import UPLOADED_BY
@@ -121,13 +119,8 @@ class TrainingPipelines(JobCollection):
         Raises:
             TaskFailed: The training has not written any file of it.
         """
-        folder = Path(Buckets(root=self._custom_jobs.host.buckets).path_of(address))
-        if not any(each.is_file() for each in folder.rglob("*")):
-            raise TaskFailed(
-                f'There are no files under "{address}" to copy: the program has to write its model to AIP_MODEL_DIR',
-                is_retryable=False,
-            )
-        fields = {"artifact_uri": str(folder), UPLOADED_BY: running.name}
+        folder = Buckets(root=self._custom_jobs.host.buckets).model_files(address)
+        fields = {"artifact_uri": folder, UPLOADED_BY: running.name}
         return str(self._models.add(upload, running.processes.check_stopped, **fields).number)
 
     def _stop_fields(self, job: Resource) -> Resource:

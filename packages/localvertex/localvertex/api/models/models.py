@@ -17,10 +17,12 @@ from localvertex.api.rest.errors import ApiError, Status, invalid, is_full, not_
 from localvertex.api.rest.listing import page
 from localvertex.api.rest.operations import finished_operation
 from localvertex.api.rest.store import ID, UNUSABLE, Store
+from localvertex.errors import TaskFailed
 from localvertex.store import registry
 from localvertex.store.model_versions import UPDATED, ModelVersions
 from localvertex.store.models.reading import DEFAULT, SOURCE, check_alias
 from localvertex.store.registry import Version
+from localvertex.values.buckets import Buckets
 from localvertex_base.userinput.spelling import camel, snake
 
 _MODEL_FIELDS = ("displayName", "description", "labels")
@@ -69,15 +71,20 @@ class Models:
 
     Args:
         store: The records of the API.
+        buckets: Where the files of models are.
     """
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, store: Store, buckets: Buckets) -> None:
+        self._store, self._buckets = store, buckets
         self._registered = Registered(store.folder.parent)
 
     def upload(self, call: Call) -> dict[str, Any]:
         """Add a model, or a version to `parentModel`; the version takes its aliases from others in the same moment."""
         upload = self.plan(call, call.body)
+        try:
+            self._buckets.model_files(str(upload.content.get("artifact_uri", "")))
+        except TaskFailed as error:
+            raise ApiError(Status.FAILED_PRECONDITION, f"model.artifactUri: {error}") from None
         version = self.add(upload)
         content = {"model": upload.resource, "modelVersionId": str(version.number)}
         return finished_operation(call, "UploadModelOperationMetadata", "UploadModelResponse", content)

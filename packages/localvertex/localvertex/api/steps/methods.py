@@ -11,6 +11,7 @@ from localvertex.api.models.evaluations import Evaluations
 from localvertex.api.models.models import Models
 from localvertex.api.rest.call import Call
 from localvertex.api.rest.store import Store
+from localvertex.values.buckets import Buckets
 
 Method = Callable[[Call], dict[str, Any]]
 
@@ -24,11 +25,12 @@ class StepApi:
     Args:
         store: The records of the API.
         deployments: The processes of deployed models, which end with the collections.
+        buckets: Where the files of models are.
     """
 
-    def __init__(self, store: Store, deployments: Deployments) -> None:
+    def __init__(self, store: Store, deployments: Deployments, buckets: Buckets) -> None:
         self._deployments = deployments
-        self.models, self._evaluations = Models(store), Evaluations(store)
+        self.models, self._evaluations = Models(store, buckets), Evaluations(store)
         records = EndpointRecords(store.folder.parent)
         self.endpoints = Endpoints(records, deployments)
         self._predictions = Predictions(records, deployments)

@@ -43,7 +43,7 @@ class _Service:
         self._held = ExitStack()
         store = Store(machine.work_dir, log)
         self._held.callback(store.close)
-        step_api = StepApi(store, Deployments(machine))
+        step_api = StepApi(store, Deployments(machine), machine.buckets)
         self._held.callback(step_api.close)
         self.collections: dict[str, Methods] = {
             **step_api.collections,

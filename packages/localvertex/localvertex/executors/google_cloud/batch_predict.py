@@ -110,7 +110,7 @@ class Prediction:
 
         Raises:
             UserError: It cannot run here.
-            TaskFailed: An address leads out of its bucket.
+            TaskFailed: An address leads out of its bucket, or the model's files do not exist.
         """
         job, sources, prefix = _job_of(message), _sources(message, buckets), _prefix(message)
         buckets.check_writable(prefix)
@@ -233,6 +233,8 @@ def _sources(message: Message, buckets: Buckets) -> list[Path]:
         files = [Path(each) for each in sorted(glob.glob(path, recursive=True)) if Path(each).is_file()]
         if not files:
             raise UserError(f"gcs_source_uris {uri[:200]!r}: there is no such file ({path})")
+        for each in files:
+            buckets.check_links(each)
         found += files
     return list(dict.fromkeys(found))
 
@@ -249,6 +251,7 @@ def _serving(model: Message, message: Message, number: str, buckets: Buckets, ch
 
     Raises:
         UserError: The model has no container that runs here.
+        TaskFailed: Its files do not exist.
     """
     container = ServingContainer.of_model(model)
     if problem := container.problem(choice):
@@ -257,7 +260,7 @@ def _serving(model: Message, message: Message, number: str, buckets: Buckets, ch
     variables = {"AIP_MACHINE_TYPE": spec["machine_type"], "AIP_ACCELERATOR_TYPE": spec.get("accelerator_type", "")}
     return Serving(
         container=container,
-        artifact=str(buckets.to_local_paths(str(model.get("artifact_uri", "")))),
+        artifact=buckets.model_files(str(model.get("artifact_uri", ""))),
         variables={name: text for name, text in variables.items() if text},
         default_route=f"/v1/endpoints/0/deployedModels/{number}",
         num_gpus=int(spec.get("accelerator_count", 0) or 0),

@@ -34,7 +34,10 @@ def refusals(
     """
     found = _used(pipeline, values)
     if buckets.root is not None:
-        return [reason for each in found if (reason := _problem(each, buckets, creates_buckets))]
+        # The folder of this bucket is created.
+        output = ("runtimeConfig.gcsOutputDirectory", pipeline.job.output_directory, False)
+        reasons = [_problem(output, buckets, True), *(_problem(each, buckets, creates_buckets) for each in found)]
+        return [*filter(None, reasons)]
     reasons = [reason for each in found if (reason := _missing_file(each, buckets))]
     if has_credentials or has_emulator(os.environ):
         return reasons
@@ -55,12 +58,11 @@ def create_buckets(pipeline: Pipeline, values: Mapping[str, Any], buckets: Bucke
     Raises:
         UserError: One cannot be created.
     """
-    for _, address, _ in _used(pipeline, values):
-        while missing := buckets.missing_bucket(address):
-            try:
-                missing.mkdir(parents=True)
-            except OSError as error:
-                raise UserError(f"cannot create the folder {missing} for a bucket: {error.strerror}") from None
+    try:
+        buckets.create_named([address for _, address, _ in _used(pipeline, values)])
+    except OSError as error:
+        text = f"cannot create the folder {error.filename} for a bucket: {error.strerror}"
+        raise UserError(text) from None
 
 
 def _used(pipeline: Pipeline, values: Mapping[str, Any]) -> list[_Used]:

@@ -23,6 +23,7 @@ from localvertex.api.rest.store import Store
 from localvertex.runner.engine import Options
 from localvertex.store import registry
 from localvertex.store.models.reading import UPLOADED_BY
+from localvertex.values.buckets import Buckets
 from vertex_testing.processes import has_ended
 from vertex_testing.server import PARENT, Server, wait_until
 
@@ -31,7 +32,7 @@ CUSTOM_TASK = "gs://google-cloud-aiplatform/schema/trainingjob/definition/custom
 SAVES = """
 import os, pathlib
 folder = pathlib.Path(os.environ["AIP_MODEL_DIR"])
-folder.mkdir(parents=True)
+folder.mkdir(parents=True, exist_ok=True)
 (folder / "weights").write_text("w")
 """
 
@@ -249,7 +250,9 @@ def test_what_cannot_run_is_refused_by_name(server: Server, collection: int, bod
 
 def test_a_pipeline_whose_model_is_registered_has_succeeded_although_its_server_was_killed(tmp_path: Path) -> None:
     store = Store(tmp_path)
-    pipelines = TrainingPipelines(store, print, CustomJobs(store, print, Options(work_dir=tmp_path)), Models(store))
+    pipelines = TrainingPipelines(
+        store, print, CustomJobs(store, print, Options(work_dir=tmp_path)), Models(store, Buckets())
+    )
     name = f"{PARENT}/trainingPipelines/7"
     job = {"name": name, "state": "JOB_STATE_CANCELLING", "displayName": "killed", "trainingTaskInputs": {}}
     job |= {"createTime": "2026-01-01T00:00:00Z", "updateTime": "2026-01-01T00:00:00Z", "uploadedModel": "m"}

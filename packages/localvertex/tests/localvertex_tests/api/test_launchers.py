@@ -99,6 +99,8 @@ def test_a_stopped_launcher_cancels_its_job(server: Server, launch: Any, tmp_pat
 
 def test_a_model_is_uploaded_by_the_launcher(server: Server, launch: Any, tmp_path: Path) -> None:
     container = {"imageUri": "serving:1", "env": [{"name": "A", "value": "b"}]}
+    (server.work_dir / "buckets" / "bucket" / "model").mkdir(parents=True)
+    (server.work_dir / "buckets" / "bucket" / "model" / "weights").write_text("w")
     unmanaged = {"uri": "gs://bucket/model", "metadata": {"containerSpec": container}}
     output = {"name": "1", "type": {"schemaTitle": "google.VertexModel"}, "uri": "", "metadata": {}}
     executor_input = {

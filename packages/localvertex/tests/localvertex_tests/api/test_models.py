@@ -21,17 +21,21 @@ def versions(aiplatform: Any, name: str) -> dict[str, list[str]]:
 
 def test_a_model_its_versions_and_its_aliases(server: Server, sdk: Any) -> None:
     aiplatform = sdk(server)
+    for number in ("1", "2"):
+        folder = server.work_dir / "buckets" / "models" / number
+        folder.mkdir(parents=True)
+        (folder / "weights").write_text(number)
     how = {"display_name": "digits", "serving_container_image_uri": "serving:1"}
-    first = aiplatform.Model.upload(artifact_uri="gs://b/1", labels={"team": "v"}, **how)
+    first = aiplatform.Model.upload(artifact_uri="gs://models/1", labels={"team": "v"}, **how)
     name = first.resource_name
     aiplatform.Model.upload(
-        artifact_uri="gs://b/2", parent_model=name, is_default_version=True, version_aliases=["champion"], **how
+        artifact_uri="gs://models/2", parent_model=name, is_default_version=True, version_aliases=["champion"], **how
     )
     assert versions(aiplatform, name) == {"1": [], "2": ["champion", "default"]}
     assert [aiplatform.Model(f"{name}{at}").uri for at in ("", "@1", "@champion")] == [
-        "gs://b/2",
-        "gs://b/1",
-        "gs://b/2",
+        "gs://models/2",
+        "gs://models/1",
+        "gs://models/2",
     ]
     assert [each.resource_name for each in aiplatform.Model.list(filter='display_name="digits"')] == [name]
     of_models = aiplatform.models.ModelRegistry(name)
@@ -47,6 +51,15 @@ def test_a_model_its_versions_and_its_aliases(server: Server, sdk: Any) -> None:
     first.delete()
     with pytest.raises(exceptions.NotFound):
         aiplatform.Model(name)
+
+
+@pytest.mark.parametrize("uri", ["gs://models/empty", "gs://absent/x", "gs://b/../../x", "/no/such/folder"])
+def test_a_model_without_its_files_is_not_uploaded(server: Server, uri: str) -> None:
+    (server.work_dir / "buckets" / "models" / "empty" / "below").mkdir(parents=True, exist_ok=True)
+    model = {"displayName": "lost", "artifactUri": uri}
+    answer = server.call("POST", "models:upload", {"model": model})
+    assert (answer.status_code, answer.json()["error"]["status"]) == (400, "FAILED_PRECONDITION"), answer.text
+    assert "lost" not in [each["displayName"] for each in server.call("GET", "models").json().get("models", [])]
 
 
 def test_fields_of_a_model_are_those_of_all_its_versions(server: Server, sdk: Any) -> None:

@@ -8,6 +8,9 @@ import pytest
 from kfp import dsl
 
 import localvertex
+from localvertex import jobs
+from localvertex.processes.processes import Processes
+from localvertex.values.buckets import OutsideBucket
 from vertex_testing.runs import STEP, Command, Compile, Execute, FindTask
 from vertex_testing.server import Server, wait_until
 
@@ -222,6 +225,70 @@ def test_without_the_option_importers_and_commands_are_refused_too(compiled: Com
     assert (missing.returncode, "expected an existing folder" in missing.stderr) == (2, True)
 
 
+@pytest.fixture
+def link(root: Path, tmp_path: Path) -> Path:
+    """Return the user's own link out of a bucket, to a folder with a file."""
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "a.txt").write_text("outside")
+    (root / "data" / "a link").symlink_to(tmp_path / "outside")
+    (root / "linked").symlink_to(tmp_path / "outside")
+    return root / "data" / "a link"
+
+
+LEADS_OUT = "is a link out of its bucket"
+
+
+@pytest.mark.parametrize("address", ["gs://data/a link/x", "/gcs/data/a link", "--in=gs://data/a link", "gs://linked"])
+def test_no_link_is_followed_out_of_its_bucket(compiled: Compile, command: Command, link: Path, address: str) -> None:
+    compiled(pipeline)
+    done = command("run", "pipeline.json", "--gcs-root", link.parents[1], "--parameter", f"source={address}")
+    assert (done.returncode, LEADS_OUT in done.stderr) == (2, True), done.stderr
+
+
+def test_no_link_is_followed_to_the_outputs_of_a_run(job_file: Path, command: Command, link: Path) -> None:
+    job = json.loads(job_file.read_text())
+    job_file.write_text(json.dumps(job | {"runtimeConfig": {"gcsOutputDirectory": "gs://data/a link/out"}}))
+    done = command("run", job_file, "--gcs-root", link.parents[1])
+    assert (done.returncode, LEADS_OUT in done.stderr) == (2, True), done.stderr
+    assert [each.name for each in link.iterdir()] == ["a.txt"]
+
+
+@dsl.component(**STEP)
+def name_artifact(uri: str, data: dsl.Output[dsl.Dataset]) -> None:
+    data.uri = "gs:" + uri
+
+
+@dsl.component(**STEP)
+def read_artifact(data: dsl.Input[dsl.Dataset]) -> str:
+    with open(data.path) as file:
+        return file.read()
+
+
+@dsl.component(**STEP)
+def name_place(uri: str) -> str:
+    return "gs:" + uri
+
+
+@dsl.pipeline(name="named")
+def reads_named_artifact(uri: str) -> None:
+    read_artifact(data=name_artifact(uri=uri).outputs["data"])
+
+
+@dsl.pipeline(name="imported")
+def imports_named(uri: str) -> None:
+    dsl.importer(artifact_uri=name_place(uri=uri).output, artifact_class=dsl.Dataset)
+
+
+@pytest.mark.parametrize("uri", ["//data/a link/a.txt", "//data/../../secret"])
+@pytest.mark.parametrize("named", [reads_named_artifact, imports_named])
+def test_an_address_that_a_step_names_is_not_followed_out_either(
+    execute: Execute, link: Path, named: Any, uri: str
+) -> None:
+    record = execute(named, {"uri": uri}, gcs_root=link.parents[1])
+    assert record["state"] == "FAILED"
+    assert LEADS_OUT in record["error"] or "points outside its bucket" in record["error"]
+
+
 SHOW = "import os, sys; open(os.environ['AIP_MODEL_DIR'].rstrip('/') + '.txt', 'w').write(sys.argv[1])"
 
 
@@ -237,6 +304,20 @@ def test_custom_jobs_use_the_buckets(execute: Execute, root: Path) -> None:
     record = execute(job, gcs_root=root)
     assert record["state"] == "SUCCEEDED", record["error"]
     assert (root / "data" / "base" / "model.txt").read_text() == str(root / "data" / "folder")
+
+
+@pytest.mark.parametrize("base", ["gs://data/a link/base", "gs://data/base"])
+def test_no_job_writes_through_a_link(link: Path, tmp_path: Path, base: str) -> None:
+    (link.parent / "base").mkdir()
+    (link.parent / "base" / "checkpoints").symlink_to(tmp_path / "outside")
+    container = {"image_uri": "any", "command": ["python3", "-c", SHOW, "x"]}
+    pool = {"machine_spec": {"machine_type": "n1-standard-4"}, "replica_count": 1, "container_spec": container}
+    spec = {"worker_pool_specs": [pool], "base_output_directory": {"output_uri_prefix": base}}
+    job = jobs.read_job({"display_name": "j", "job_spec": spec}, region="us-central1", warn=print)
+    workspace = jobs.Workspace(folder=tmp_path / "job", private_dir=tmp_path / "own", buckets=link.parents[1])
+    with pytest.raises(OutsideBucket, match=LEADS_OUT):
+        jobs.run_job(job, workspace=workspace, processes=Processes(grace_seconds=1))
+    assert [each.name for each in link.iterdir()] == ["a.txt"]
 
 
 def test_the_server_maps_buckets_for_pipelines(compiled: Compile, tmp_path: Path, root: Path) -> None:

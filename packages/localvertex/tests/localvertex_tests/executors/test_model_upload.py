@@ -100,6 +100,7 @@ def test_no_recipient_is_an_error_on_vertex(execute: Execute, tmp_path: Path) ->
 
 def test_an_upload_that_waits_for_the_registry_can_be_stopped(start_run: StartRun, tmp_path: Path) -> None:
     staged = tmp_path / "runs" / "models"
+    (tmp_path / "files").write_text("weights")
     with locked(tmp_path / "runs"):
         process = start_run(upload, "--parameter", f"folder={tmp_path / 'files'}")
         # The files are copied before the wait.

@@ -117,6 +117,17 @@ def test_ports_are_reserved_until_the_replicas_start_and_free_afterwards(
             other.bind(("127.0.0.1", port))
 
 
+def test_the_folders_of_the_outputs_exist_before_a_replica_starts(
+    message: Callable[..., dict[str, Any]], run: Callable[..., jobs.Outcome], tmp_path: Path
+) -> None:
+    names = ("AIP_MODEL_DIR", "AIP_CHECKPOINT_DIR", "AIP_TENSORBOARD_LOG_DIR")
+    program = f"import os\nfor name in {names}: open(os.environ[name] + 'x', 'w').close()"
+    outcome = run(message((program, 1)))
+    assert outcome.state is jobs.JobState.SUCCEEDED, outcome.error
+    written = {each.parent.relative_to(tmp_path / "out").as_posix() for each in (tmp_path / "out").rglob("x")}
+    assert written == {"model", "checkpoints", "logs"}
+
+
 def test_replicas_with_googles_pytorch_image_get_the_variables_of_torch_distributed(
     environments: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -100,6 +100,7 @@ class Storage:
             described, data = _parts(request, body)
         name = query.get("name") or _name_in(described)
         self._objects.path(bucket, name)
+        self._objects.check_bucket(bucket)
         self._private.mkdir(parents=True, exist_ok=True)
         number = uuid4().hex
         upload = _Upload(bucket=bucket, name=name, query=query, file=self._private / number)

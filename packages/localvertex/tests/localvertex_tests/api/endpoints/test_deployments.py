@@ -206,3 +206,19 @@ def test_other_commands_run_in_the_sandbox_and_are_reached_there(
         # Its loopback interface is its own.
         with pytest.raises(OSError, match="refused"):
             socket.create_connection(("127.0.0.1", number))
+
+
+def test_a_model_whose_files_are_lost_is_neither_deployed_nor_used_for_a_batch(client: Any) -> None:
+    data = client.server.work_dir / "buckets" / "of-lost-models"
+    (data / "model").mkdir(parents=True)
+    (data / "model" / "weights").write_text("w")
+    (data / "lines.jsonl").write_text("1\n")
+    model = client.upload(artifact="gs://of-lost-models/model")
+    (data / "model" / "weights").unlink()
+    machine = {"machineSpec": {"machineType": "n1-standard-2"}, "startingReplicaCount": 1}
+    body = {"displayName": "lost", "model": model, "dedicatedResources": machine}
+    body["inputConfig"] = {"instancesFormat": "jsonl", "gcsSource": {"uris": ["gs://of-lost-models/lines.jsonl"]}}
+    body["outputConfig"] = {"predictionsFormat": "jsonl", "gcsDestination": {"outputUriPrefix": "gs://of-lost-models"}}
+    for answer in (client.deploy(client.create(), model), client.server.call("POST", "batchPredictionJobs", body)):
+        assert answer.status_code == 400
+        assert message(answer).startswith('There are no files under "gs://of-lost-models/model" to copy')

@@ -37,5 +37,6 @@ def endpoint(offline: None, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 def cloud(sdk: Callable[[Server], Any], endpoint: Server) -> Any:
     """The SDK with a staging bucket."""
     aiplatform = sdk(endpoint)
+    (endpoint.work_dir / "buckets" / "staging").mkdir(parents=True, exist_ok=True)
     aiplatform.init(staging_bucket="gs://staging")
     return aiplatform

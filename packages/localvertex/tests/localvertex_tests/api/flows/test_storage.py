@@ -13,6 +13,7 @@ import pytest
 import requests
 from google.api_core import exceptions
 
+from localvertex import client
 from localvertex.api.rest.storage.objects import LEFT, Objects, PreconditionFailed
 from localvertex.api.rest.storage.storage import Storage
 from localvertex.values.buckets import PROJECT_NUMBER
@@ -37,7 +38,10 @@ def bucket(cloud: Any) -> Iterator[Any]:
     from google.cloud import storage
 
     client = storage.Client(project="local-project", credentials=cloud.initializer.global_config.credentials)
-    yield client.bucket("things")
+    found = client.bucket("things")
+    if not found.exists():
+        found.create()
+    yield found
     client.close()
 
 
@@ -180,7 +184,31 @@ def test_the_sdk_makes_its_buckets_and_asks_nobody_else(cloud: Any, endpoint: Se
     assert (endpoint.work_dir / "buckets" / "pipelines-of-mine").is_dir()
 
 
-def test_an_upload_may_be_the_bare_data(endpoint: Server, folder: Path) -> None:
+@pytest.mark.parametrize("kind", ["multipart", "resumable", "media"])
+def test_an_upload_creates_no_bucket(endpoint: Server, kind: str) -> None:
+    """A program that splits the path in AIP_MODEL_DIR as an address names a bucket after a part of it."""
+    address, body = f"/upload/storage/v1/b/home/o?uploadType={kind}&name=x", b'{"name": "x"}'
+    headers = {"content-type": "multipart/related; boundary=x"} if kind == "multipart" else JSON
+    if kind == "multipart":
+        body = b"--x\r\n\r\n" + body + b"\r\n--x\r\n\r\ndata\r\n--x--"
+    answer = endpoint.request("POST", address, data=body, headers=headers)
+    assert (answer.status_code, answer.json()["error"]["status"]) == (404, "NOT_FOUND"), answer.text
+    assert not (endpoint.work_dir / "buckets" / "home").exists()
+
+
+def test_a_job_that_names_a_bucket_and_the_staging_bucket_of_a_client_create_it(
+    cloud: Any, endpoint: Server, bucket: Any
+) -> None:
+    client.init(endpoint.work_dir, staging_bucket="gs://of-a-client/folder", api_transport="rest")
+    bucket.client.bucket("of-a-client").blob("x").upload_from_string("data")
+    command = ["python", "-c", "import sys; print(sys.argv)", "--out=gs://of-a-job/x"]
+    pool = {"machine_spec": {"machine_type": "n1-standard-4"}, "container_spec": {"image_uri": "i", "command": command}}
+    job = cloud.CustomJob("j", worker_pool_specs=[pool], staging_bucket="gs://staging")
+    job.run()
+    bucket.client.bucket("of-a-job").blob("x").upload_from_string("data")
+
+
+def test_an_upload_may_be_the_bare_data(endpoint: Server, folder: Path, bucket: Any) -> None:
     headers = {"content-type": "application/octet-stream"}
     answer = endpoint.request("POST", f"{UPLOADS}?uploadType=media&name=a/bare", data=b"data", headers=headers)
     assert (answer.status_code, answer.json()["size"]) == (200, "4")

@@ -64,7 +64,7 @@ def schedules() -> dict[str, Any]:
 
 def models() -> dict[str, Any]:
     how: dict[str, Any] = {"display_name": "digits", "serving_container_image_uri": "serving:1"}
-    first = aiplatform.Model.upload(artifact_uri="gs://b/1", labels={"team": "v"}, **how)
+    first = aiplatform.Model.upload(labels={"team": "v"}, **how)
     aiplatform.Model.upload(parent_model=first.resource_name, version_aliases=["champion"], **how)
     versions = aiplatform.models.ModelRegistry(first.resource_name).list_versions()
     first.update(description="changed")
@@ -93,7 +93,7 @@ SERVING = Path(__file__).parents[2] / "support" / "serving.py"
 TRAIN = """
 import os, pathlib
 folder = pathlib.Path(os.environ["AIP_MODEL_DIR"])
-folder.mkdir(parents=True)
+folder.mkdir(parents=True, exist_ok=True)
 (folder / "weights").write_text("w")
 """
 

@@ -104,6 +104,7 @@ def batch(
 def model_folder(tmp_path: Path) -> str:
     """Return a folder with a model."""
     (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "weights").write_text("w")
     return str(tmp_path / "model")
 
 
