@@ -65,9 +65,9 @@ def register(
         return step(component(**inputs_of(component, given | version)), settings.step_image)
 
     def complete(**version: Any) -> None:
-        recorded = add(record, **version).set_display_name("record")
-        with dsl.If(comparison["deploy_endpoint"] != "", name="asked-to-deploy"):
-            add(deploy, registered_version=recorded.output).set_display_name("deploy")
+        recorded = add(record, deploy_endpoint=comparison["deploy_endpoint"], **version).set_display_name("record")
+        with dsl.If(recorded.outputs["deploy_endpoint"] != "", name="asked-to-deploy"):
+            add(deploy, registered_version=recorded.outputs["registered_version"]).set_display_name("deploy")
 
     with dsl.If(comparison["next"] == "export", name="new-version"):
         exported = add(export).outputs
@@ -77,7 +77,6 @@ def register(
             # Its launcher takes one without a resource name for none.
             parent_model=exported["parent_model"],
             unmanaged_container_model=exported["servable"],
-            version_aliases=comparison["aliases"],
             labels=exported["Output"],
             encryption_spec_key_name=values["kms_key"],
         )
