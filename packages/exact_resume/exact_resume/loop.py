@@ -177,10 +177,9 @@ class Run:
         """Leave the folder. Without an exception, a run whose steps are all done is finished.
 
         Raises:
-            Stopped: A stop was requested before the error, as when the signal has ended processes that load data, too.
+            Stopped: A stop was requested before the error.
         """
-        is_own = isinstance(error, InputError | RunError)
-        is_stopped = self._stop.is_set and isinstance(error, Exception) and not is_own
+        is_stopped = self._folder.stopped_by(error, f" after step {self.step}")
         code = self._stop.exit_code if is_stopped else 1
         if isinstance(error, SystemExit):
             code = error.code if isinstance(error.code, int) else int(error.code is not None)
@@ -199,10 +198,6 @@ class Run:
             self._folder.log_exit(code or int(is_left))
             self._undo.close()
         if is_stopped:
-            report(
-                f"{self._stop.signal_name}: stopped by an error after step {self.step} ({error!r}); the next start"
-                " continues from the last save"
-            )
             raise Stopped(code) from error
         if is_left:
             report(

@@ -21,6 +21,33 @@ sys.argv = ["task", "--dataset", sys.argv[2], "--checkpoint-directory", folder, 
 sys.exit(command_line.run(task.main))
 """
 
+STOP = """
+import glob, os, signal, sys, threading, time
+from trainer import command_line, task
+folder = sys.argv[1] + "/run"
+def fill_and_stop():
+    while not glob.glob(folder + "/step-*/manifest.json"):
+        time.sleep(0.01)
+    with open(sys.argv[1] + "/filler", "wb", buffering=0) as file:
+        try:
+            while True:
+                file.write(bytes(4096))
+        except OSError:
+            os.kill(os.getpid(), signal.SIGTERM)
+threading.Thread(target=fill_and_stop, daemon=True).start()
+sys.argv = ["task", "--dataset", sys.argv[2], "--checkpoint-directory", folder, "--epochs=10000",
+            "--checkpoint-every-steps=5", "--keep-checkpoints=1"]
+sys.exit(command_line.run(task.main))
+"""
+
+
+@pytest.mark.slow
+def test_a_stop_on_a_full_disk_is_still_a_stop(run_on_disk: RunOnDisk, digits_directory: Path) -> None:
+    """With exit code 1, the job would not be restarted from its last save."""
+    done = run_on_disk(STOP, str(digits_directory))
+    assert done.returncode == 143, done.stderr
+    assert "could not be saved" in done.stdout
+
 
 @pytest.mark.slow
 def test_a_restart_on_a_full_disk_is_one_line(run_on_disk: RunOnDisk, digits_directory: Path) -> None:
