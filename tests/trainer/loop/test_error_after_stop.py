@@ -73,7 +73,8 @@ data = loader.Loader()
 
 class Loading(keras.layers.Layer):
     def call(self, values):
-        return values * tf.cast(tf.py_function(data.batch, [], tf.int64), values.dtype)
+        factor = tf.ensure_shape(tf.py_function(data.batch, [], tf.int64), [])
+        return values * tf.cast(factor, values.dtype)
 
 def build(*, image_size, num_classes, weights):
     images = keras.Input((image_size, image_size, 3), dtype="uint8")
