@@ -11,7 +11,7 @@ import sys
 import sysconfig
 import weakref
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -34,19 +34,20 @@ class Rebinding:
     def __init__(self, objects: dict[str, Any]) -> None:
         """Note what the program refers to at the first step, and its content."""
         self._objects, self._first = objects, dict[_Path, Any]()
-        free = _unreferenced(objects)
-        pending: list[tuple[_Path, Any]] = [((name,), value) for name, value in objects.items()]
-        while _IS_KNOWN and pending:
-            path, value = pending.pop(0)
-            if isinstance(value, _COUNTED) and id(value) not in free:
-                self._first[path] = _content(value)
-            elif not isinstance(value, np.ndarray):
-                # Within a container that nothing refers to, there may be objects with references of their own.
-                pending += [((*path, key), each) for key, each in _entries(value).items()]
+        free = _unreferenced(objects, _NUM_OWN)
+        pending: list[tuple[_Path, Any]] = [((), objects)]
+        while pending and _NUM_OWN >= 0:
+            path, container = pending.pop(0)
+            for key, value in _items(container):
+                if isinstance(value, _COUNTED) and id(value) not in free:
+                    self._first[*path, key] = _content(value)
+                elif isinstance(value, dict | list | tuple):
+                    # Nothing refers to it, but perhaps to its entries.
+                    pending.append(((*path, key), value))
 
     def lost(self) -> dict[str, str]:
         """Return the paths of the rebound members, each once, and how to change it in place."""
-        free, found = _unreferenced(self._objects), {}
+        free, found = _unreferenced(self._objects, _NUM_OWN), {}
         for path, content in [*self._first.items()]:
             value: Any = self._objects
             for key in path:
@@ -66,55 +67,47 @@ class Rebinding:
 def _is_lost(value: Any, free: set[int]) -> bool:
     if not isinstance(value, _COUNTED):
         return isinstance(value, _PLAIN)
-    return id(value) in free and all(_is_lost(each, free) for each in _entries(value).values())
+    return id(value) in free and (
+        isinstance(value, np.ndarray) or all(_is_lost(each, free) for _, each in _items(value))
+    )
 
 
-def _entries(value: Any) -> Mapping[Any, Any]:
-    """Return the counted objects, and others, to which a container or an array refers."""
-    if isinstance(value, dict):
-        return value
-    if isinstance(value, np.ndarray):
-        return {"base": value.base} if isinstance(value.base, np.ndarray) else {}
-    return dict(enumerate(value)) if isinstance(value, list | tuple) else {}
+def _items(value: Any) -> Iterable[tuple[Any, Any]]:
+    return value.items() if isinstance(value, dict) else enumerate(value)
 
 
-def _unreferenced(objects: dict[str, Any]) -> set[int]:
-    """Return the ids of the arrays and containers that nothing outside of `objects` can reach, nor their memory."""
-    found, num_references = _references(objects)
-    pending = [each for key, each in found.items() if num_references[key] > _NUM_OWN or weakref.getweakrefcount(each)]
-    reached = set[int]()
-    while pending:
-        if id(value := pending.pop()) not in reached:
-            reached.add(id(value))
-            pending += [each for each in _entries(value).values() if id(each) in found]
-    for key, owner in found.items():
-        while isinstance(owner, np.ndarray) and owner.base is not None and id(owner) not in reached:
-            # Others may use the memory of a base, and all use that of another object.
-            owner = owner.base
-        if isinstance(found[key], np.ndarray) and (id(owner) in reached or id(owner) not in found):
-            reached.add(key)
-    return found.keys() - reached
+def _unreferenced(objects: dict[str, Any], num_own: int) -> set[int]:
+    """Return the ids of the arrays and containers that nothing outside of `objects` can reach, nor their memory.
 
-
-def _references(objects: dict[str, Any]) -> tuple[dict[int, Any], dict[int, int]]:
-    """Return each array and container of a state by its id, and its number of references from outside and from here."""
-    found, num_inside = dict[int, Any](), collections.Counter[int]()
-    pending: list[Any] = [*objects.values()]
+    Args:
+        objects: The state.
+        num_own: References that this function itself holds, which differ between versions of Python.
+    """
+    free, views, num_inside = set[int](), list[Any](), collections.Counter[int]()
+    pending = [*objects.values()]
     while pending:
         value = pending.pop()
         if isinstance(value, _COUNTED):
             num_inside[id(value)] += 1
-            if id(value) not in found:
-                found[id(value)] = value
-                pending += _entries(value).values()
-    value = None
-    return found, {key: sys.getrefcount(each) - num_inside[key] for key, each in found.items()}
+            # Where others refer to a container, they reach its entries, too, whose references from it are not counted.
+            if sys.getrefcount(value) - num_inside[id(value)] == num_own and not weakref.getweakrefcount(value):
+                free.add(id(value))
+                if not isinstance(value, np.ndarray):
+                    pending += value.values() if isinstance(value, dict) else value
+                elif value.base is not None:
+                    views.append(value)
+                    pending.append(value.base)
+    # The base of a view is found later, and may be a view, too.
+    for view in reversed(views):
+        if id(view.base) not in free:
+            free.discard(id(view))
+    return free
 
 
-_NUM_OWN = max(_references({"": np.zeros(0)})[1].values())
-"""References of `_references` itself, which differ between versions of Python."""
+_NUM_OWN = next((number for number in range(9) if _IS_KNOWN and _unreferenced({"": np.zeros(0)}, number)), -1)
 
 
 def _content(value: Any) -> tuple[Any, list[int]]:
     arrays: states.Arrays = []
-    return states.write(value, "", arrays), [zlib.crc32(each.tobytes()) for each in arrays]
+    tree = states.write(value, "", arrays)
+    return tree, [zlib.crc32(each.ravel("K").view(np.uint8)) if each.nbytes else 0 for each in arrays]

@@ -224,7 +224,9 @@ def trained_and_let_go() -> Program:
     return {"w": w, "head": head[0]}, step
 
 
-@pytest.mark.parametrize("program", [rarely, never, tied, given_dict_is_kept, only_a_weak_reference, trained_and_let_go])
+@pytest.mark.parametrize(
+    "program", [rarely, never, tied, given_dict_is_kept, only_a_weak_reference, trained_and_let_go]
+)
 def test_what_the_program_can_still_change_or_has_changed_is_not_reported(
     tmp_path: Path, program: Callable[[], Program]
 ) -> None:
