@@ -284,12 +284,15 @@ def pairs(stream: Any, run: Any) -> Iterator[tuple[Any, int]]:
 )
 def test_an_item_that_is_taken_before_its_step_is_refused(tmp_path: Path, joined: Any) -> None:
     total, stream = np.zeros(1), exact_resume.Stream(range(100))
-    with (
-        pytest.raises(SystemExit) as raised,
-        exact_resume.run(tmp_path / "run", steps=6, state={"total": total, "stream": stream}) as run,
-    ):
-        for _ in joined(stream, run):
-            total += 1
+
+    def program() -> None:
+        nonlocal total
+        with exact_resume.run(tmp_path / "run", steps=6, state={"total": total, "stream": stream}) as run:
+            for _ in joined(stream, run):
+                total += 1
+
+    with pytest.raises(SystemExit) as raised:
+        program()
     assert (raised.value.code, total[0]) == (2, 0)
     (line,) = notices(tmp_path / "run")
     assert "`for step, item in zip(run, stream)`" in line

@@ -31,12 +31,12 @@ with open(sys.argv[1] + "/network.py", "w") as file:
 def fill_and_stop():
     while not glob.glob(folder + "/step-*/manifest.json"):
         time.sleep(0.01)
-    with open(sys.argv[1] + "/filler", "wb", buffering=0) as file:
-        try:
+    try:
+        with open(sys.argv[1] + "/filler", "wb", buffering=0) as file:
             while True:
                 file.write(bytes(4096))
-        except OSError:
-            os.kill(os.getpid(), signal.SIGTERM)
+    except OSError:
+        os.kill(os.getpid(), signal.SIGTERM)
 threading.Thread(target=fill_and_stop, daemon=True).start()
 sys.argv = ["task", "--dataset", sys.argv[2], "--checkpoint-directory", folder, "--epochs=2000",
             "--model=network:build", "--checkpoint-every-steps=5", "--keep-checkpoints=1"]
