@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from exact_resume.checkpoints import result_file
+from exact_resume.checkpoints import checkpoints, result_file
 from exact_resume.events import log as event_log
 from tests.support.modules import variables
 
@@ -83,6 +83,25 @@ def build(*, image_size, num_classes, weights):
 """
 WRAPPER = ("-m", "exact_resume", "--checkpoint-directory=run", "--watch=own", "--whole=rename:step-*", "--")
 TRAINER = ("-m", "trainer.task", "--checkpoint-directory=run", "--model=program:build", "--epochs=2", "--dataset")
+UNSAVED = """
+import errno, os, signal, sys
+from pathlib import Path
+from exact_resume.files import publication
+from trainer import command_line, task
+
+flush = publication._flush_to_disk
+
+def flush_or_fail(directory):
+    if Path("saved").exists():
+        os.kill(os.getpid(), signal.SIGTERM)
+        raise OSError(errno.EIO, "Input/output error")
+    flush(directory)
+    Path("saved").touch()
+
+publication._flush_to_disk = flush_or_fail
+sys.exit(command_line.run(task.main))
+"""
+"""A disk that fails after the first save, and with it the machine."""
 
 
 @pytest.mark.parametrize("kind", ["run", "keras_fit", "wrapper", "trainer"])
@@ -125,3 +144,16 @@ def test_an_error_after_a_stop_request_is_the_stop(
         _, stderr = process.communicate(timeout=300)
     assert process.returncode == 0, stderr
     assert result_file.is_finished(str(tmp_path / "run"))
+
+
+def test_a_last_save_that_fails_after_a_stop_request_is_the_stop(
+    tmp_path: Path, repository: Path, digits_directory: Path
+) -> None:
+    words = [f"--dataset={digits_directory}", "--checkpoint-directory=run", "--epochs=9", "--checkpoint-every-steps=2"]
+    environment = variables() | {"PYTHONPATH": str(repository), "NO_GCE_CHECK": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", UNSAVED, *words], cwd=tmp_path, env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 143, done.stderr
+    (step,) = checkpoints.steps(str(tmp_path / "run"))
+    assert f"the checkpoint of step {step} is saved" in done.stdout
