@@ -36,11 +36,11 @@ _MACHINE = {errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.ENOTCONN, errno.EHOS
 """A disk or a mount fails; a later start may succeed."""
 
 
-class TrainingError(RuntimeError):
+class TrainingError(RunError):
     """The input was fine and the run still failed, for example because the loss is not finite."""
 
 
-_REPORTED = (UserError, InputError, TrainingError, RunError, OSError)
+_REPORTED = (UserError, InputError, RunError, OSError)
 """Errors that are reported as a single line."""
 
 

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from exact_resume.checkpoints import checkpoints, result_file
 from exact_resume.checkpoints.async_writer import CheckpointWriter
 from exact_resume.checkpoints.checkpoints import Best, Checkpoint
+from exact_resume.errors import RunError
 from exact_resume.events import log as event_log
 from exact_resume.events.observers import Observer
 from exact_resume.run_folder import RunFolder
@@ -137,8 +138,13 @@ def train(
             is_time = writer.is_time(saved_at, run.checkpoint_every_seconds)
             decision = sync.decide(pace, save_is_due=is_time)
         # 7. The last save must succeed; after any other, a full disk may have space again by the next one.
-        writer.finish()
         is_finished = (step == run.num_steps or decision.ends_early) and validated_step == step
+        try:
+            writer.finish()
+        except RunError:
+            # After a stop request, it is retried by training from the save before.
+            if is_finished or not decision.stop:
+                raise
         if is_finished and step < run.num_steps:
             folder.notice(f"stopped early at step {step}: {run.early_stopping.describe()}")
         # 8. Finish: result.json marks the run as finished, or names a lost best checkpoint; workers wait for it.
@@ -151,7 +157,8 @@ def train(
             folder.notice(message)
             raise TrainingError(message)
         if not is_finished:
-            saved = f"the checkpoint of step {step} is saved" if step else "there is nothing to save yet"
+            saved_step = sync.value_of_chief(writer.saved_step)
+            saved = f"the checkpoint of step {saved_step} is saved" if saved_step else "there is nothing to save yet"
             folder.notice(f"{sync.reason_to_stop}: stopped at step {step}; {saved}")
         return is_finished
 

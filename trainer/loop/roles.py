@@ -41,15 +41,17 @@ def run(training: Training) -> int:
     except (UserError, InputError):
         exit_code = 2
         raise
-    except tf.errors.OpError as error:
-        is_lost = isinstance(error, _LOST_PEER) or _MENTIONS_PEERS.search(str(error.message))
-        if training.cluster.num_workers == 1 or not is_lost:
-            raise
-        leave(str(error).splitlines()[0][:300], folder.log_event)
     except TimedOut as gave_up:
         exit_code = gave_up.exit_code
     except NotHolder as error:
         leave_displaced(error)
+    except Exception as error:
+        if training.cluster.num_workers > 1 and isinstance(error, tf.errors.OpError):
+            if isinstance(error, _LOST_PEER) or _MENTIONS_PEERS.search(str(error.message)):
+                leave(str(error).splitlines()[0][:300], folder.log_event)
+        if not folder.stopped_by(error):
+            raise
+        exit_code = training.stop.exit_code
     finally:
         folder.log_exit(exit_code)
         folder.close()

@@ -54,7 +54,7 @@ def _run(options: argparse.Namespace) -> int:
     return run(
         options.command,
         directory,
-        Rule.parse(options.whole, watched),
+        Rule.parse(options.whole, watched, options.also),
         Progress(options.progress),
         exit_codes.parse(options.exit_code),
         {"program": "python -m exact_resume", "command": options.command},
@@ -82,6 +82,13 @@ def _parser() -> argparse.ArgumentParser:
         metavar="RULE",
         required=True,
         help="when one is whole: rename:PATTERN, marker:PATTERN/FILE or header:PATTERN",
+    )
+    made.add_argument(
+        "--also",
+        metavar="PATTERN",
+        action="append",
+        default=[],
+        help="files that belong to each checkpoint and are committed and restored with it; may be repeated",
     )
     made.add_argument(
         "--progress",

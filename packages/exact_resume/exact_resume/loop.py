@@ -32,6 +32,7 @@ from exact_resume.checkpoints.checkpoints import Best, Checkpoint
 from exact_resume.errors import InputError, RunError
 from exact_resume.events import log as event_log
 from exact_resume.files import storage
+from exact_resume.rebinding import Rebinding
 from exact_resume.run_folder import JOB_ID, RunFolder
 from exact_resume.sampler import Sampler
 from exact_resume.text import one_line, quote, report
@@ -122,7 +123,8 @@ class Run:
         if not self._directory:
             # Perhaps from a variable that is not set.
             raise InputError("directory is empty or /; expected a folder for this run, such as checkpoints")
-        self._objects, self._sampler = state, sampler
+        # The given dict is not kept: whether the program refers to it decides what it can change.
+        self._objects, self._sampler = dict(state), sampler
         self._identity = identities.of_run(steps, config or {}, sampler, code)
         self._every_steps, self._every_seconds, self._keep = save_every_steps, save_every_seconds, keep_checkpoints
         self._watchdog_seconds, self._peer_timeout_seconds = watchdog_seconds, peer_timeout_seconds
@@ -168,6 +170,8 @@ class Run:
             self._watchdog = self._folder.watchdog
             self._log_start()
             self._restore()
+            self._num_taken = self._state.num_taken()
+            self._rebinding: Rebinding | None = None
             self._undo = undo.pop_all()
         return self
 
@@ -177,10 +181,9 @@ class Run:
         """Leave the folder. Without an exception, a run whose steps are all done is finished.
 
         Raises:
-            Stopped: A stop was requested before the error, as when the signal has ended processes that load data, too.
+            Stopped: A stop was requested before the error.
         """
-        is_own = isinstance(error, InputError | RunError)
-        is_stopped = self._stop.is_set and isinstance(error, Exception) and not is_own
+        is_stopped = self._folder.stopped_by(error, f" after step {self.step}")
         code = self._stop.exit_code if is_stopped else 1
         if isinstance(error, SystemExit):
             code = error.code if isinstance(error.code, int) else int(error.code is not None)
@@ -199,10 +202,6 @@ class Run:
             self._folder.log_exit(code or int(is_left))
             self._undo.close()
         if is_stopped:
-            report(
-                f"{self._stop.signal_name}: stopped by an error after step {self.step} ({error!r}); the next start"
-                " continues from the last save"
-            )
             raise Stopped(code) from error
         if is_left:
             report(
@@ -399,6 +398,8 @@ class Run:
     def _look(self, now: float) -> None:
         """Look for notices and stop requests on all workers; save, stop or end if it is time, and log."""
         self._look_at = now + _LOOK_SECONDS
+        if not self._rebinding and not self._has_ended:
+            self._begin()
         self._owes_save = self._folder.log_preemptions() or self._owes_save
         at = {"step": self.step, "run.finish": bool(self._reason)}
         own = {"at": at, "stop": self._stop.signal_number, "save": self._owes_save}
@@ -407,6 +408,7 @@ class Run:
         stop, saves, self._reason, self._look_at_step = self._team.exchange(own, self._decide)
         self._watchdog.beat()
         if saves:
+            self._report_rebinding()
             self._save()
         if stop:
             self._stop.signal_number = self._stop.signal_number or stop
@@ -415,6 +417,42 @@ class Run:
             self._end()
         elif now - self._logged_at >= _EVENT_SECONDS:
             self._flush(now)
+
+    def _begin(self) -> None:
+        """Note before the first step what the program refers to.
+
+        Raises:
+            SystemExit: It has already taken an item of a stream (2).
+        """
+        for name, num_taken in self._state.num_taken().items():
+            if num_taken != self._num_taken[name]:
+                self._refuse(
+                    f"{num_taken - self._num_taken[name]} items of the stream {name!r} were taken before the first step"
+                    " began, so each save would count an item too many; take them in their step: `for step, item in"
+                    f" zip(run, {name})`"
+                )
+        self._rebinding = Rebinding(self._objects)
+
+    def _report_rebinding(self) -> None:
+        """Report the members of the state that the program has rebound.
+
+        Raises:
+            SystemExit: No other member is left that it can change (2).
+        """
+        if not self._rebinding or not (found := self._rebinding.lost()):
+            return
+        for name, mend in found.items():
+            self._folder.notice(
+                f"state {name!r} is unchanged, and the program no longer refers to it, as after `{name} = ...`, so what"
+                f" replaced it is not saved; change it in place: {mend}"
+            )
+        if self._rebinding.is_all_lost:
+            self._refuse("nothing that the program trains is saved; change the objects of state in place")
+
+    def _refuse(self, message: str) -> NoReturn:
+        """End the program with 2, for a mistake that only its steps show."""
+        self._folder.notice(f"error: {message}")
+        raise SystemExit(2)
 
     def _decide(self, reports: list[dict[str, Any]]) -> tuple[int, bool, str, float]:
         """Return a signal or 0, whether to save, why the run ends or nothing, and the step of the next look."""

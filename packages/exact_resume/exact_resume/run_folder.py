@@ -12,7 +12,7 @@ from exact_resume.checkpoints.async_writer import CheckpointWriter, NoCheckpoint
 from exact_resume.checkpoints.checkpoints import Best, Checkpoint
 from exact_resume.checkpoints.lease import Followed, Lease, NotHolder
 from exact_resume.checkpoints.manifest import TornCheckpoint
-from exact_resume.errors import InputError
+from exact_resume.errors import InputError, RunError
 from exact_resume.events.log import EventLog
 from exact_resume.events.observers import Observer
 from exact_resume.files import storage
@@ -65,7 +65,7 @@ class RunFolder:
 
         self.lease = Lease(directory, job, pause=pause, report=report)
         self._holder = self.lease if is_chief else Followed(directory, job)
-        self._defaults, self._way_on = defaults, way_on
+        self._stop, self._defaults, self._way_on = stop, defaults, way_on
         self._watches, self._has_started = contextlib.ExitStack(), False
         self._observers = [observer]
 
@@ -143,6 +143,25 @@ class RunFolder:
     def notice(self, message: str) -> None:
         """Log a message for the user."""
         self.log_event("notice", message=message)
+
+    def stopped_by(self, error: BaseException | None, at: str = "") -> bool:
+        """Return whether a stop request explains an error, and log it then: the run ends as the stop does.
+
+        A signal to all processes also ends those that load data, for example, which is an error in the next step. With
+        exit code 1, the job would not be restarted.
+
+        Args:
+            error: What ended the run; None: nothing.
+            at: Where it was, for the message.
+        """
+        is_own = isinstance(error, InputError | RunError)
+        is_stop = self._stop.is_set and isinstance(error, Exception) and not is_own
+        if is_stop:
+            self.notice(
+                f"{self._stop.signal_name}: stopped by an error{at} ({error!r}); the next start continues from the last"
+                " save"
+            )
+        return is_stop
 
     def log_preemptions(self) -> bool:
         """Log the metadata server's notices since the last call; return whether there are any, so a save is due."""

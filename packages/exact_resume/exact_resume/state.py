@@ -85,7 +85,7 @@ class State:
         Raises:
             InputError: An object cannot be saved, or has not been built; the message has its path.
         """
-        self._objects = dict(objects)
+        self._objects = objects
         tree, arrays = self.take()
         self.shapes = {
             path: f"{arrays[at].shape} {kind}"
@@ -93,6 +93,10 @@ class State:
             for path, at, kind in _arrays_of(node, name)
         }
         """Path of each array -> shape and type, for the identity of the run."""
+
+    def num_taken(self) -> dict[str, int]:
+        """Return how many items of each stream were taken."""
+        return {name: each.get_state() for name, each in self._objects.items() if isinstance(each, Stream)}
 
     def take(self) -> tuple[Any, Arrays]:
         """Return the state now: JSON, and copies of the arrays that it counts."""

@@ -6,10 +6,12 @@
 | `product_name` | recognises Compute Engine, which sends notices | notices need GCE_METADATA_HOST |
 | `end_with_parent` | a wrapped command ends with its guard | it outlives a guard that is killed |
 | `adopt_orphans`, `descendants` | all its processes end with it | those that left its session do not |
+| `is_written` | a file that became smaller counts once it is closed | once the command has ended with 0 |
 
 EXACT_RESUME_PORTABLE=1 makes this package behave on Linux as elsewhere.
 """
 
+import contextlib
 import ctypes
 import os
 import pathlib
@@ -78,3 +80,22 @@ def descendants(parent: int) -> list[int]:
     except OSError:  # it has ended
         return []
     return [pid for child in children for pid in (child, *descendants(child))]
+
+
+def is_written(path: pathlib.Path, parent: int) -> bool:
+    """Return whether a descendant has a file open for writing; elsewhere it may have."""
+    for entry in (each for pid in descendants(parent) for each in _entries(pathlib.Path(f"/proc/{pid}/fd"))):
+        # It may have ended, or closed the file.
+        with contextlib.suppress(OSError):
+            if entry.samefile(path):
+                flags = (entry.parents[1] / "fdinfo" / entry.name).read_text().partition("flags:")[2].split()[0]
+                if int(flags, 8) & os.O_ACCMODE != os.O_RDONLY:
+                    return True
+    return not is_used()
+
+
+def _entries(folder: pathlib.Path) -> list[pathlib.Path]:
+    try:
+        return list(folder.iterdir())
+    except OSError:
+        return []

@@ -51,10 +51,11 @@ def translate(code: int, table: Table, *, stop_signal: int, error_file: Path) ->
         stop_signal: Number of the signal that the command was sent while it ran; 0: none.
         error_file: Where torchrun writes the error of the process that failed first; it need not exist.
     """
-    error = _read_error(error_file)
-    # Many programs exit with 0 after a signal, whether or not they were complete, and torchrun with 1.
-    if stop_signal and (code == 0 or error.startswith("SignalException")):
+    # Many programs exit with 0 after a signal, whether or not they were complete. torchrun exits with 1, as does a
+    # program whose other processes the signal has ended, too.
+    if stop_signal and code in (0, 1):
         return 128 + stop_signal, "it was stopped, so it may not be complete"
+    error = _read_error(error_file)
     if (entry := table.get(code)) and not entry[3]:
         return int(entry[2]), f"--exit-code {entry[0]}"
     if entry and (match := _LOST_PEER.search(error)):

@@ -79,7 +79,7 @@ def run(
             for folder in (directory, own):
                 if found := ownership.identity_in(folder):
                     ownership.refuse_other_run(found, identity, folder, defaults={}, way_on="give another folder")
-            if not found and rule.names():
+            if not found and (rule.names() or rule.names_also()):
                 raise InputError(
                     f"{str(rule.folder)!r} contains checkpoints that no wrapped run wrote; move them away, or give an"
                     " empty folder with --watch"
@@ -96,7 +96,7 @@ def run(
         code = _follow(command, snapshots, stop, error_file)
         translated, reason = exit_codes.translate(code, table, stop_signal=stop.signal_number, error_file=error_file)
         try:
-            snapshots.commit()
+            snapshots.commit(code=code)
             if not translated and not rank:
                 _write_result(snapshots)
         except (OSError, NotWhole) as error:

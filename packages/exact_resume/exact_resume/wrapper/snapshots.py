@@ -19,14 +19,16 @@ from typing import Any
 from exact_resume.checkpoints import checkpoints, manifest
 from exact_resume.checkpoints.manifest import MANIFEST_FILE, TornCheckpoint
 from exact_resume.events.observers import Observer
-from exact_resume.files import downloads, publication, storage
+from exact_resume.files import downloads, linux, publication, storage
 from exact_resume.files.publication import Fence
 from exact_resume.wrapper.output import Progress
-from exact_resume.wrapper.whole import NotWhole, Rule
+from exact_resume.wrapper.whole import Files, NotWhole, Rule
 
 _FILES = "files"
 _COMMITTED = re.compile(r"manifest\.json|files/.*", re.DOTALL)
 _NUM_KEPT = 2
+_LARGEST_SHARE = 100
+"""Where only what belongs to a checkpoint changes, commits take at most 1/100 of the time."""
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -54,6 +56,15 @@ class Snapshots:
     number: int = 0
     _newest_ns: int = 0
     """Entries that have not changed since then are committed, or older than one that is."""
+    _entry: Files = dataclasses.field(default_factory=dict)
+    """Of the newest committed checkpoint, without what belongs to it."""
+    _committed: Files = dataclasses.field(default_factory=dict)
+    _versions: Files = dataclasses.field(default_factory=dict)
+    """The last version of each file that was committed or restored."""
+    _torn: set[str] = dataclasses.field(default_factory=set)
+    """Paths that were reported."""
+    _next_time: float = 0.0
+    """A change of what belongs to the newest checkpoint alone is not committed before."""
 
     def restore(self) -> None:
         """Make the newest committed checkpoint the only one in the command's folder.
@@ -77,13 +88,14 @@ class Snapshots:
                 break
             except TornCheckpoint as error:
                 self.log_event("notice", message=f"{manifest.name(number)} is damaged and was skipped: {error}")
-        for name in {*self.rule.names(), *restored}.intersection(storage.names(folder)):
+        for name in {*self.rule.names(), *self.rule.names_also(), *restored}.intersection(storage.names(folder)):
             os.rename(folder / name, aside / name)
             self.log_event("notice", message=f"{name} was moved to {aside}: only the newest that is committed counts")
         for name in restored:
             os.rename(staging / _FILES / name, folder / name)
         if restored:
             self._newest_ns, self.progress.figures = time.time_ns(), content["progress"]
+            self._note(self.rule.files(content["entry"]), self._files_also())
             self.log_event("restore", step=self.progress.figures.get("step", number))
 
     def _stage(self, number: int, staging: Path) -> dict[str, Any]:
@@ -103,41 +115,93 @@ class Snapshots:
             os.utime(staging / path, ns=(now, now))
         return content
 
-    def commit(self) -> None:
-        """Commit the newest whole entry, if it is newer than the last one.
+    def commit(self, *, code: int | None = None) -> None:
+        """Commit the newest whole entry, if it is newer than the last one, or what belongs to it has changed.
+
+        Args:
+            code: Exit code of the command; None: it runs.
 
         Raises:
             NotWhole: It changed while it was copied.
             OSError: It cannot be committed.
         """
-        newest, newest_ns, figures = "", self._newest_ns, self.progress.figures
+        newest, newest_ns, figures, started = "", self._newest_ns, self.progress.figures, time.monotonic()
         for name in self.rule.names():
             # The command may have removed it; many keep only their newest.
             with contextlib.suppress(NotWhole, *storage.MISSING):
                 found = self.rule.look(name)
-                if (changed_ns := max(found.values())[0]) > newest_ns:
-                    newest, files, newest_ns = name, found, changed_ns
+                changed_ns = max(found.values())[0]
+                is_newer = changed_ns > newest_ns
+                # What has a marker, or is a complete zip file, needs no other proof.
+                is_torn = self.rule.kind == "rename" and self._is_torn(found, code)
+                if (is_newer or (found == self._entry and not newest)) and not is_torn:
+                    newest, files, newest_ns = name, found, max(changed_ns, newest_ns)
         if not newest or not self.is_first:
+            return
+        also = self._files_also()
+        is_same_entry = files == self._entry
+        if is_same_entry and (also | files == self._committed or (code is None and started < self._next_time)):
+            return
+        if self._is_torn(also, code):
             return
         number = 1 + max(checkpoints.steps(self.directory), default=0)
         with publication.committed_directory(
             storage.join(self.directory, manifest.name(number)), last=MANIFEST_FILE, own=_COMMITTED, fence=self.fence
         ) as copy:
-            for each in files:
+            for each in also | files:
                 target = copy / _FILES / each
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(self.rule.folder / each, target)
             if self.rule.look(newest) != files:
                 raise NotWhole(f"{newest} changed while it was copied")
+            for path, now in self._files_also().items():
+                before = also.get(path, now)
+                # A log may have grown meanwhile, and what was renamed is complete.
+                if now != before and now[1] == before[1] and now[2] <= before[2]:
+                    raise NotWhole(f"{path} changed while it was copied")
             manifest.write(
                 copy, self.run | {"step": number, "entry": newest, "progress": figures, "files": _describe(copy)}
             )
         self.number = number
         self._newest_ns = newest_ns
+        self._note(files, also)
+        self._next_time = time.monotonic() + _LARGEST_SHARE * (time.monotonic() - started)
         self.log_event("save", step=figures.get("step", number), seconds=0.0)
         # The next commit removes what remains.
         with contextlib.suppress(OSError):
             checkpoints.prune(self.directory, keep=_NUM_KEPT, best_step=0)
+
+    def _note(self, files: Files, also: Files) -> None:
+        self._entry, self._committed = files, also | files
+        self._versions |= self._committed
+
+    def _files_also(self) -> Files:
+        """Return the files that belong to each checkpoint, as they are now."""
+        files: Files = {}
+        for name in self.rule.names_also():
+            with contextlib.suppress(*storage.MISSING):
+                files |= self.rule.files(name)
+        return files
+
+    def _is_torn(self, files: Files, code: int | None) -> bool:
+        """Return whether a file is being written in place, or was when the command failed, and report it once.
+
+        It is the same file as at the last commit, not a new one that was renamed, and has become smaller.
+        """
+        for path, (_, inode, size) in files.items():
+            _, inode_before, size_before = self._versions.get(path, (0, 0, 0))
+            if inode != inode_before or size >= size_before:
+                continue
+            if linux.is_written(self.rule.folder / path, os.getpid()) if code is None else code:
+                if path not in self._torn:
+                    self._torn.add(path)
+                    self.log_event(
+                        "notice",
+                        message=f"{path} is written in place: it had {size_before} bytes and has {size}, so it is not"
+                        " committed now; write it under another name, and rename it when it is complete",
+                    )
+                return True
+        return False
 
 
 def _describe(folder: Path) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 | rule | an entry that matches PATTERN is whole |
 |---|---|
-| `rename:PATTERN` | because the command gives it this name when it is complete |
+| `rename:PATTERN` | because the command gives it this name when it is complete; without any byte it is not |
 | `marker:PATTERN/FILE` | if the folder has this file, and none of its files is newer |
 | `header:PATTERN` | if it is a zip file (pt, npz, keras) whose directory, at the end, is complete |
 
@@ -16,13 +16,15 @@ import re
 import stat
 import struct
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from exact_resume.errors import InputError
 from exact_resume.text import quote
 
 _FORM = re.compile(r"(rename|header):[^/.][^/]*|marker:[^/.][^/]*/.+")
-_Files = dict[str, tuple[int, int, int]]
+_NAME = re.compile(r"[^/.][^/]*")
+Files = dict[str, tuple[int, int, int]]
 """Of an entry, which is a file or a folder: path relative to the command's folder -> time of the last change in
 nanoseconds, inode and bytes."""
 
@@ -40,15 +42,17 @@ class Rule:
         kind: rename, marker or header.
         pattern: For the name of an entry, as in a shell.
         marker: Path of the marker within the entry; empty: there is none.
+        also: Patterns of names that belong to each checkpoint and are none by themselves.
     """
 
     folder: Path
     kind: str
     pattern: str
     marker: str
+    also: tuple[str, ...] = ()
 
     @classmethod
-    def parse(cls, text: str, folder: Path) -> "Rule":
+    def parse(cls, text: str, folder: Path, also: Sequence[str] = ()) -> "Rule":
         """Return the rule of a text, such as `marker:checkpoint-*/done`.
 
         Raises:
@@ -59,9 +63,15 @@ class Rule:
                 f"--whole={quote(text)} is not a rule; expected rename:PATTERN, marker:PATTERN/FILE or header:PATTERN,"
                 " such as 'rename:checkpoint-*'"
             )
+        for each in also:
+            if not _NAME.fullmatch(each):
+                raise InputError(
+                    f"--also={quote(each)} is not a pattern of names in --watch; expected one without / and not hidden,"
+                    " such as 'best.*'"
+                )
         kind, _, rest = text.partition(":")
         pattern, _, marker = rest.partition("/")
-        return cls(folder=folder, kind=kind, pattern=pattern, marker=marker)
+        return cls(folder=folder, kind=kind, pattern=pattern, marker=marker, also=tuple(also))
 
     @property
     def own(self) -> Path:
@@ -70,17 +80,40 @@ class Rule:
 
     def names(self) -> list[str]:
         """Return the names of all entries that match; links never do."""
-        return [name for name in glob.glob(self.pattern, root_dir=self.folder) if not (self.folder / name).is_symlink()]
+        return sorted({*self._matching(self.pattern)}.difference(self.names_also()))
 
-    def look(self, name: str) -> _Files:
+    def names_also(self) -> list[str]:
+        """Return the names of what belongs to each checkpoint."""
+        return sorted({name for pattern in self.also for name in self._matching(pattern)})
+
+    def _matching(self, pattern: str) -> list[str]:
+        return [name for name in glob.glob(pattern, root_dir=self.folder) if not (self.folder / name).is_symlink()]
+
+    def look(self, name: str) -> Files:
         """Return the files of an entry as they are now.
 
         Raises:
             NotWhole: It is not whole; the message names it.
             OSError: It was removed, or cannot be read now.
         """
+        files, path = self.files(name), self.folder / name
+        mark = files.get(f"{name}/{self.marker}") if self.marker else max(files.values(), default=None)
+        is_whole = mark and mark[0] >= max(files.values())[0]
+        if self.kind == "rename":
+            is_whole = any(size for _, _, size in files.values())
+        if not is_whole or (self.kind == "header" and not _is_whole_zip(path)):
+            raise NotWhole(f"{name} is not whole by --whole")
+        return files
+
+    def files(self, name: str) -> Files:
+        """Return the files of any name in the folder, whole or not.
+
+        Raises:
+            NotWhole: It contains something else; the message names it.
+            OSError: It was removed, or cannot be read now.
+        """
         path = self.folder / name
-        files: _Files = {}
+        files: Files = {}
         for each in (path, *path.rglob("*")):
             found = each.lstat()
             if stat.S_ISREG(found.st_mode):
@@ -88,9 +121,6 @@ class Rule:
                 files[relative] = found.st_mtime_ns, found.st_ino, found.st_size
             elif not stat.S_ISDIR(found.st_mode):
                 raise NotWhole(f"{each} is neither a file nor a folder, so {name} is not whole")
-        mark = files.get(f"{name}/{self.marker}") if self.marker else max(files.values(), default=None)
-        if not mark or mark[0] < max(files.values())[0] or (self.kind == "header" and not _is_whole_zip(path)):
-            raise NotWhole(f"{name} is not whole by --whole")
         return files
 
 

@@ -386,6 +386,122 @@ def test_a_checkpoint_that_the_command_removes_file_by_file_is_not_committed_aga
     assert result_file.is_finished(str(wrapped.folder / "kept"))
 
 
+SAVED = """
+import glob, os, signal, sys, time
+os.makedirs("own", exist_ok=True)
+def wait_for_commit(number):
+    while not os.path.exists(f"kept/step-{number:09d}/manifest.json"):
+        time.sleep(0.02)
+def wait_for_notice(text):
+    while not any(text in open(path).read() for path in glob.glob("kept/events/*.jsonl")):
+        assert not os.path.exists("kept/step-000000002/manifest.json")
+        time.sleep(0.02)
+def save(name, text):
+    with open("own/.new", "w") as file:
+        file.write(text)
+    os.rename("own/.new", "own/" + name)
+def rewrite(name, text, ends=True):
+    file = open("own/" + name, "w")
+    file.write(text)
+    file.flush()
+    if ends:
+        file.close()
+    return file
+def read():
+    return {name: open("own/" + name).read() for name in sorted(os.listdir("own")) if not name.startswith(".")}
+if read():
+    print(read())
+    sys.exit()
+"""
+
+
+@pytest.mark.parametrize("torn", ["", "hal"])
+@pytest.mark.parametrize("name", ["last.txt", "best.txt"])
+def test_a_file_that_is_killed_while_it_is_written_in_place_is_restored_whole(
+    wrapped: Wrapped, name: str, torn: str
+) -> None:
+    wrapped.options = ["--whole=rename:last.txt", "--also=best.txt"]
+    program = f"""{SAVED}
+rewrite("best.txt", "whole best")
+rewrite("last.txt", "whole last")
+wait_for_commit(1)
+file = rewrite({name!r}, {torn!r}, ends=False)
+wait_for_notice("{name} is written in place: it had 10 bytes and has {len(torn)}")
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    assert wrapped.run(*wrapped.program(program))[0] == 137
+    code, stdout, stderr = wrapped.run(*wrapped.program(program))
+    assert (code, stdout.splitlines()) == (0, [str({"best.txt": "whole best", "last.txt": "whole last"})]), stderr
+
+
+@pytest.mark.parametrize("save", ["save", "rewrite"])
+def test_a_checkpoint_that_becomes_smaller_is_committed_once_it_is_complete(wrapped: Wrapped, save: str) -> None:
+    """However it was written, a smaller `best.json` is none the less whole."""
+    wrapped.options = ["--whole=rename:best.json"]
+    program = (
+        f'{SAVED}\n{save}("best.json", "0.123")\nwait_for_commit(1)\n{save}("best.json", "0.1")\nwait_for_commit(2)'
+    )
+    assert wrapped.run(*wrapped.program(program))[0] == 0
+    assert (wrapped.folder / "kept/step-000000002/files/best.json").read_text() == "0.1"
+
+
+def test_the_last_checkpoint_of_a_command_that_succeeds_counts_even_if_it_is_smaller(wrapped: Wrapped) -> None:
+    wrapped.options = ["--whole=rename:last.txt"]
+    wrapped.environment["EXACT_RESUME_PORTABLE"] = "1"
+    program = f'{SAVED}\nrewrite("last.txt", "12")\nwait_for_commit(1)\nrewrite("last.txt", "3")'
+    assert wrapped.run(*wrapped.program(program))[0] == 0
+    assert (wrapped.folder / "kept/step-000000002/files/last.txt").read_text() == "3"
+
+
+def test_an_empty_file_counts_in_a_folder_but_not_by_itself(wrapped: Wrapped) -> None:
+    wrapped.options = ["--whole=rename:step-*"]
+    program = f"""{SAVED}
+save("step-1", "")
+os.makedirs("own/.folder")
+open("own/.folder/empty", "w").close(), open("own/.folder/weights", "w").write("w")
+os.rename("own/.folder", "own/step-2")
+wait_for_commit(1)
+"""
+    assert wrapped.run(*wrapped.program(program))[0] == 0
+    assert [*wrapped.committed().values()] == [["files/step-2/empty", "files/step-2/weights"]]
+
+
+def test_what_belongs_to_a_checkpoint_comes_with_it_to_another_machine(wrapped: Wrapped) -> None:
+    wrapped.options = ["--whole=rename:*.npz", "--also=best.*", "--also=history.csv"]
+    program = f"""{SAVED}
+save("last.npz", "1"), save("best.npz", "best of 1"), save("best.json", "1")
+wait_for_commit(1)
+save("last.npz", "2"), open("own/history.csv", "a").write("1\\n2\\n")
+wait_for_commit(2)
+# After the checkpoint that it belongs to.
+save("best.npz", "best of 2")
+wait_for_commit(3)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    wanted = {"best.json": "1", "best.npz": "best of 2", "history.csv": "1\n2\n", "last.npz": "2"}
+    assert wrapped.run(*wrapped.program(program))[0] == 137
+    (wrapped.folder / "own").rename(wrapped.folder / "lost")
+    code, stdout, stderr = wrapped.run(*wrapped.program(SAVED))
+    assert (code, stdout) == (0, f"{wanted}\n"), stderr
+
+
+def test_what_belongs_to_a_later_checkpoint_is_set_aside(wrapped: Wrapped) -> None:
+    wrapped.options = ["--whole=rename:last.txt", "--also=best.*"]
+    program = f'{SAVED}\nsave("last.txt", "1")\nwait_for_commit(1)\nos.kill(os.getppid(), signal.SIGKILL)'
+    assert wrapped.run(*wrapped.program(program))[0] == 137
+    (wrapped.folder / "own/best.txt").write_text("of another machine's later steps")
+    assert wrapped.run(*wrapped.program(SAVED))[1] == "{'last.txt': '1'}\n"
+    assert len([*wrapped.folder.glob("own/.exact_resume/aside-*/best.txt")]) == 1
+
+
+def test_files_of_the_user_that_match_also_are_refused_at_the_first_start(wrapped: Wrapped) -> None:
+    wrapped.options.append("--also=best.*")
+    (wrapped.folder / "own").mkdir()
+    (wrapped.folder / "own/best.txt").write_text("mine")
+    assert wrapped.run()[0] == 2
+    assert (wrapped.folder / "own/best.txt").read_text() == "mine"
+
+
 def test_a_success_without_a_checkpoint_is_passed_on_and_not_finished(wrapped: Wrapped) -> None:
     code, _, stderr = wrapped.run(*wrapped.program("print('done')"))
     assert (code, "has no whole checkpoint, so there is no result.json" in stderr) == (0, True)

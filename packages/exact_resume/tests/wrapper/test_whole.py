@@ -77,6 +77,12 @@ def test_links_and_special_files_are_never_read(tmp_path: Path, made: Callable[[
             rule.look(name)
 
 
+@pytest.mark.parametrize("pattern", ["", "a/b", "/a", ".*", "../a"])
+def test_a_pattern_of_what_belongs_to_a_checkpoint_stays_in_its_folder(tmp_path: Path, pattern: str) -> None:
+    with pytest.raises(InputError, match="is not a pattern of names"):
+        Rule.parse("rename:a", tmp_path, [pattern])
+
+
 def test_hidden_names_never_match(tmp_path: Path) -> None:
     (tmp_path / ".exact_resume").mkdir()
     (tmp_path / "a").touch()
