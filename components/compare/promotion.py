@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from components.compare.criteria import Criteria
+from components.names import model_name_for
 from components.registry import labels
 from components.registry.registry import Registry, Version
 from exact_resume.checkpoints import outcome
@@ -106,7 +107,10 @@ def compare(
 
     def against(champion: Version) -> Result:
         return _with_evaluation(
-            evaluation, _against(champion, data, chosen, checkpoint_directory, source=source, criteria=wanted)
+            evaluation,
+            _against(
+                champion, data, chosen, checkpoint_directory, source=source, model_name=model_name, criteria=wanted
+            ),
         )
 
     return conclude(
@@ -229,7 +233,14 @@ def _with_evaluation(evaluation: Mapping[str, Any], result: Result) -> Result:
 
 
 def _against(
-    champion: Version, data: Dataset, chosen: BestCheckpoint, directory: str, *, source: str, criteria: Criteria
+    champion: Version,
+    data: Dataset,
+    chosen: BestCheckpoint,
+    directory: str,
+    *,
+    source: str,
+    model_name: str,
+    criteria: Criteria,
 ) -> Result:
     """Return the result against a champion; where no fair comparison is possible, only a user can decide."""
     command_line.set_environment()
@@ -254,6 +265,10 @@ def _against(
         )
     except NotComparable as error:
         is_promoted, reason, is_final = False, f"no comparison is possible: {error}", error.is_final
+        if error.has_other_classes and not criteria.force_promotion:
+            own_name = model_name_for(source)
+            another = f"{model_name}-2" if model_name == own_name else own_name
+            reason += f", or start another model: --parameter model_name={another}"
     promotion = labels.BETTER
     if not is_promoted:
         is_promoted, promotion = criteria.force_promotion, labels.FORCED if criteria.force_promotion else ""
