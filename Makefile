@@ -9,6 +9,8 @@ BASE_PYTHON = $(shell PYTHON='$(PYTHON)' sh requirements/find-python.sh)
 # Exported, not pasted into the recipe: a folder name may contain spaces and quotes.
 export SOURCE ?= digits
 export WORK_DIR ?= runs
+# Of the demo: PARAMETERS="epochs=3 seed=1".
+export PARAMETERS ?=
 # Of `make soak`.
 SEED ?= 0
 # Number of test processes: two more than the cores, because tests wait a third of their time.
@@ -41,14 +43,7 @@ venv-torch: .venv-torch/ready ## Create .venv-torch, the environment with PyTorc
 	@touch $@
 
 demo: .venv/ready ## Compile the pipeline and run it locally; SOURCE=my/photos uses your own images
-	@$(PY) compile.py
-	@echo
-	@if [ "$$SOURCE" = digits ]; then set -- minimum_score=0.95; \
-	else set -- minimum_score=0 image_size=96 global_batch_size=16 model=small-resnet \
-	    augment=flip-and-shift; fi; \
-	if [ -d "$$SOURCE" ]; then SOURCE=$$(cd "$$SOURCE" && pwd); fi; \
-	$(PY) -m localvertex run build/image_training.json --work-dir "$$WORK_DIR" \
-	    --parameter "source=$$SOURCE" $$(printf -- '--parameter %s ' "$$@")
+	@$(PY) -m pipelines.commands.demo --work-dir "$$WORK_DIR" --parameters "$$PARAMETERS" -- "$$SOURCE"
 
 console: .venv/ready ## Open the console in the browser: create, watch and compare runs
 	@$(PY) -m localvertex console --work-dir "$$WORK_DIR"

@@ -1,5 +1,9 @@
 """Names that Google's components paste into their requests."""
 
+import hashlib
+import re
+import unicodedata
+
 from localvertex_base.userinput.errors import UserError
 
 _UNSAFE = '"\\\n\r\t'
@@ -17,3 +21,14 @@ def check_names(**names: str) -> None:
     for field, value in names.items():
         if any(character in value for character in _UNSAFE):
             raise UserError(f"{field} is {value!r}; quotes, backslashes and line breaks are not allowed")
+
+
+def model_name_for(source: str) -> str:
+    """Return a model name of its own for a source: the last part of its path, and six digits of all of it.
+
+    Without the digits, two folders of one name would compete for one champion.
+    """
+    path = source.rstrip("/")
+    letters = unicodedata.normalize("NFKD", path.rpartition("/")[2]).encode("ascii", "ignore").decode().lower()
+    readable = re.sub(r"[^a-z0-9]+", "-", letters)[:40].strip("-") or "images"
+    return f"{readable}-{hashlib.sha256(path.encode()).hexdigest()[:6]}"

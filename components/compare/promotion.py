@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from components.compare.criteria import Criteria
+from components.names import model_name_for
 from components.registry import labels
 from components.registry.registry import Registry, Version
 from exact_resume.checkpoints import outcome
@@ -111,7 +112,11 @@ def compare(
         refused=_not_better(evaluation) if is_refused else None,
         alone=_with_evaluation(evaluation, WITHOUT_CHAMPION),
         against=functools.partial(
-            against, dataset_directory=dataset_directory, checkpoint_directory=checkpoint_directory, source=source
+            against,
+            dataset_directory=dataset_directory,
+            checkpoint_directory=checkpoint_directory,
+            source=source,
+            model_name=model_name,
         ),
     )
 
@@ -252,7 +257,13 @@ def _with_evaluation(evaluation: Mapping[str, Any], result: Result) -> Result:
 
 
 def against(
-    champion: Version, criteria: Criteria, *, dataset_directory: str, checkpoint_directory: str, source: str
+    champion: Version,
+    criteria: Criteria,
+    *,
+    dataset_directory: str,
+    checkpoint_directory: str,
+    source: str,
+    model_name: str,
 ) -> Result:
     """Compare the best checkpoint with a champion; where no fair comparison is possible, only a user can decide."""
     data = dataset.load(dataset_directory)
@@ -278,6 +289,10 @@ def against(
         )
     except NotComparable as error:
         is_promoted, reason, is_final = False, f"no comparison is possible: {error}", error.is_final
+        if error.has_other_classes and not criteria.force_promotion:
+            own_name = model_name_for(source)
+            another = f"{model_name}-2" if model_name == own_name else own_name
+            reason += f", or start another model: --parameter model_name={another}"
     promotion = labels.BETTER
     if not is_promoted:
         is_promoted, promotion = criteria.force_promotion, labels.FORCED if criteria.force_promotion else ""

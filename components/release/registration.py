@@ -47,6 +47,7 @@ def record(*, dataset_directory: str, source: str, criteria: Mapping[str, Any], 
         dataset_directory=dataset_directory,
         checkpoint_directory=options["checkpoint_directory"],
         source=source,
+        model_name=options["model_name"],
     )
     return complete(criteria=Criteria(**criteria), against=against, **options)
 

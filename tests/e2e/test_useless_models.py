@@ -44,7 +44,7 @@ def aliases(work_dir: pathlib.Path, name: str = "image-training") -> dict[str, s
         # With the flags of `make demo SOURCE=...`, but smaller images.
         pytest.param(
             {"circle": 600, "square": 300, "star": 120},
-            {"minimum_score": 0, "global_batch_size": 16, "augment": "flip-and-shift", "max_steps": 3},
+            {"minimum_score": 0, "global_batch_size": 16, "max_steps": 3},
             True,
             marks=pytest.mark.soak,
         ),
@@ -95,7 +95,7 @@ def test_forty_photographs_end_with_a_usable_model_that_is_no_champion(
             pixels = np.clip(random.normal(colour, 20, (48, 64, 3)), 0, 255).astype(np.uint8)
             Image.fromarray(pixels).save(tmp_path / "images" / name / f"{number}.jpg")
     work_dir = tmp_path / "runs"
-    small = {"minimum_score": 0, "global_batch_size": 16, "augment": "flip-and-shift", "epochs": 20}
+    small = {"minimum_score": 0, "global_batch_size": 16, "epochs": 20}
     done = run(work_dir, "first", source=tmp_path / "images", deploy_endpoint="live", **small)
     assert done.exit_code == 0, done.output
     assert done.steps == STEPS

@@ -1,7 +1,8 @@
 """What is stored keeps its bytes: datasets and their fingerprints, checkpoints, and the run ids that name them.
 
-The values were computed before the trainer's modules moved to other folders. With other ones, finished runs would be
-trained again. Another Pillow or array_record may change the files of a dataset, but not its fingerprint.
+The values were computed before the trainer's modules moved to other folders; those of the dataset, which has 30 images
+per class, when small classes were first divided evenly. With other ones, finished runs would be trained again. Another
+Pillow or array_record may change the files of a dataset, but not its fingerprint.
 """
 
 import hashlib
@@ -15,13 +16,14 @@ from trainer.checkpoints.starting_weights import StartingWeights
 from trainer.config import TrainConfig
 from trainer.data.dataset import Dataset
 
-FINGERPRINT = "13f79cc99c7b5d17c3bbff5d402eb0341f1694105c450338a16a1aa73a5a3dce"
+FINGERPRINT = "950d160dd3de6f2e6af6adde08039553e3abf71d85fa3feab163c10f39cf50db"
 DATASET = {
-    "dataset.json": "0933db667e0e6417faf74a0d1ef267662e5be17497efe993dba427bc0b4173f8",
-    "images-test.array_record-00000-of-00001": "05ff757e02ea996fb3291055eaef0b603145048b9ac444affdb4ea10c0ddb8bf",
-    "images-train.array_record-00000-of-00001": "a9e3ad575c084b36c0dc891ca6f751a952044ac0a3f77b2b56bcfa60af092213",
-    "images-validation.array_record-00000-of-00001": "f28c7fc292a830ca0b5f97979e1857cb4e9e5f04fa4ffeeb8e83a0b40160a8bc",
+    "dataset.json": "249d81185d907a12841e288602ba8b658819286bc41c25ceafc728d4fc39f089",
+    "images-test.array_record-00000-of-00001": "f986d1aafa6ebad3163ebd9dcd6b23e32fa32867673adc1becda0ce528e14633",
+    "images-train.array_record-00000-of-00001": "68645727f3f2826c130ec6365db8a802e17a5470ae11141263ee7cde6e0f2bc4",
+    "images-validation.array_record-00000-of-00001": "8f101c1273a5989dd2c5dc33be4021ea8e1305decea17c608bcbdf3e9694b7d3",
 }
+ANY_FINGERPRINT = "13f79cc99c7b5d17c3bbff5d402eb0341f1694105c450338a16a1aa73a5a3dce"
 RUN_IDS = {
     ("", False): "8423c3f09e575380",
     ("", True): "ddfda116d650cafa",
@@ -50,7 +52,7 @@ def test_a_dataset_has_the_fingerprint_and_the_bytes_of_before(digits: Dataset) 
 def test_a_run_has_the_id_of_before() -> None:
     config = TrainConfig(epochs=2, global_batch_size=32, learning_rate=0.003)
     assert {
-        (label, exact): identity.run_id(config, FINGERPRINT, label, exact=exact) for label, exact in RUN_IDS
+        (label, exact): identity.run_id(config, ANY_FINGERPRINT, label, exact=exact) for label, exact in RUN_IDS
     } == RUN_IDS
 
 

@@ -12,10 +12,11 @@ from PIL import features
 
 from localvertex_base.userinput.errors import UserError
 from tests.support.growing import InBucket, Local, Place, change, content, fill, png, run
-from trainer.data.preparing import attempt, dataset_files, parts, prefixes, versions
+from trainer.data.preparing import attempt, dataset_files, image_list, parts, prefixes, versions
 from trainer.data.preparing.previous import rows as previous_rows
 from trainer.data.preparing.previous.gather import gather
 from trainer.data.sources import opening
+from trainer.data.splits import SPLITS
 from vertex_testing.cloud_storage.server import CloudStorage
 
 NOTHING_READ = "note: 0 images read"
@@ -93,6 +94,18 @@ def test_random_changes(local: Local, seed: int) -> None:
 def test_random_changes_in_a_bucket(in_bucket: InBucket, server: CloudStorage, seed: int) -> None:
     server.faults.num_rewrite_calls = 3
     check_sequence(in_bucket, seed, num_steps=2)
+
+
+def test_a_folder_that_grows_from_20_to_2000_images_moves_none_to_another_split(tmp_path: Path) -> None:
+    local, before = Local(tmp_path), dict[str, str]()
+    for number, size in enumerate((10, 12, 30, 75, 150, 1000)):
+        fill(local, size)
+        run(local, str(number))
+        after = {line["name"]: line["split"] for line in image_list.read(str(local.folder / str(number)))}
+        assert after.items() >= before.items()
+        assert all(list(after.values()).count(split) >= 2 * round(size / 10 * 0.8) for split in SPLITS)
+        before = after
+    assert len(before) == 2000
 
 
 def test_only_new_images_are_read(local: Local, read: list[str], capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,6 +1,7 @@
-"""Judge whether a model has learnt anything: it must beat a constant answer on the test split.
+"""Judge whether a model has learnt anything: it must beat a constant answer, and guessing, on the test split.
 
-The constant answer is the most frequent class of the training split. If there are too few test images to show that a
+The constant answer is the most frequent class of the training split. A guess is the model's own answers, shuffled among
+the images. The reason has only the numbers of the test that decided. If there are too few test images to show that a
 model is better, the verdict is `undecided`: the model is registered but not promoted.
 """
 
@@ -11,8 +12,16 @@ from enum import StrEnum
 import numpy as np
 
 from trainer.data.dataset import Dataset
-from trainer.models.metrics import score_of
-from trainer.results.significance import SIGNIFICANCE, Labels, p_better, p_by_chance, p_mcnemar
+from trainer.models.metrics import ACCURACY, score_of
+from trainer.results.significance import (
+    ROUNDING,
+    SIGNIFICANCE,
+    Labels,
+    p_better,
+    p_by_chance,
+    p_mcnemar,
+    score_by_chance,
+)
 
 _FEWEST = 21
 """With one image of another class, a guess is perfect in one of so many cases."""
@@ -33,7 +42,7 @@ class Judgement:
 
     verdict: Verdict
     reason: str
-    """One sentence with both scores."""
+    """One sentence with the scores of the test that decided."""
 
 
 def distinct(data: Dataset, split: str) -> list[int]:
@@ -61,24 +70,31 @@ def judge(
         class_names: K names.
         num_copies: Test images that are left out, because they are copies of others.
     """
-    always, num_classes = np.full_like(labels, constant), len(class_names)
-    own, baseline = (score_of(metric, labels, each, num_classes) for each in (answers, always))
-    p_value = p_better(metric, labels, answers, always, num_classes)
+    always, num_classes, chance = np.full_like(labels, constant), len(class_names), (labels, answers, len(class_names))
+    own, reference = (score_of(metric, labels, each, num_classes) for each in (answers, always))
     copies = f", {num_copies:,} copies left out" if num_copies else ""
-    found = (
-        f"{metric} {own:.4f} on {len(labels):,} test images, {baseline:.4f} by always answering"
-        f" {class_names[constant]!r} (p = {p_value:.2g}{copies})"
-    )
-    beats_constant = own > baseline and p_value < SIGNIFICANCE
-    # Shuffling takes seconds with 100,000 images, so it comes last in each condition.
-    if beats_constant and p_by_chance(metric, labels, answers, num_classes) < SIGNIFICANCE:
-        return Judgement(verdict=Verdict.BETTER, reason=found)
-    present, num_others = np.unique(labels), int((labels != constant).sum())
+
+    def found(opponent: str) -> str:
+        numbers = f"{metric} {own:.4f} on {len(labels):,} test images, {reference:.4f} by {opponent}"
+        return f"{numbers} (p = {p_value:.2g}{copies})"
+
+    p_value, num_others = p_better(metric, labels, answers, always, num_classes), int((labels != constant).sum())
+    beaten_by, error = "a constant answer", num_others / max(1, len(labels))
+    reason = found(f"always answering {class_names[constant]!r}")
+    if own > reference and p_value < SIGNIFICANCE:
+        # Shuffling takes seconds with 100,000 images, so it comes after the other test.
+        p_value = p_by_chance(metric, *chance)
+        if p_value < SIGNIFICANCE:
+            return Judgement(verdict=Verdict.BETTER, reason=reason)
+        beaten_by, error = "guessing", 1 - score_by_chance(ACCURACY, *chance)
+        reference = score_by_chance(metric, *chance)
+        reason = found("its own answers, shuffled among the images")
+    present = np.unique(labels)
     can_be_better = (
         p_mcnemar(num_others, 0) < SIGNIFICANCE and p_by_chance(metric, labels, labels, num_classes) < SIGNIFICANCE
     )
-    enough = num_enough(num_others / max(1, len(labels)))
-    if not can_be_better or (own > baseline and len(labels) < enough):
+    enough = num_enough(error)
+    if not can_be_better or (own > reference + ROUNDING and len(labels) < enough):
         way_on = (
             f"about {max(enough, _FEWEST):,} would be enough for a model with half as many errors"
             if len(present) > 1
@@ -86,21 +102,19 @@ def judge(
         )
         return Judgement(
             verdict=Verdict.UNDECIDED,
-            reason=f"too few test images to tell whether the model has learnt anything: {found}; {way_on}",
+            reason=f"too few test images to tell whether the model has learnt anything: {reason}; {way_on}",
         )
-    guess = "guessing: its own answers, shuffled among the images, are as good"
-    beaten_by = guess if beats_constant else "a constant answer"
-    return Judgement(verdict=Verdict.NOT_BETTER, reason=f"not better than {beaten_by}: {found}")
+    return Judgement(verdict=Verdict.NOT_BETTER, reason=f"not better than {beaten_by}: {reason}")
 
 
 def num_enough(error: float) -> int:
-    """Return about how many images show that a model with half of a constant answer's errors is better.
+    """Return about how many images show that a model with half of another answer's errors is better.
 
     Args:
-        error: Fraction of the images that the constant answer gets wrong; the model's errors are spread evenly.
+        error: Fraction of the images that the other answer gets wrong; the model's errors are spread evenly.
 
     Returns:
-        The number of images, or 0 if no number is enough, because the constant answer makes no errors.
+        The number of images, or 0 if no number is enough, because the other answer makes no errors.
     """
     if error <= 0:
         return 0

@@ -17,7 +17,7 @@ _NUM_SHUFFLES = 999
 _SEED = 20_261_123
 _CELLS_AT_ONCE = 4_000_000
 """Bounds the memory of the test to about 100 MB."""
-_ROUNDING = 1e-12
+ROUNDING = 1e-12
 Labels = npt.NDArray[Any]
 
 
@@ -35,7 +35,7 @@ def p_better(metric: str, labels: Labels, answers: Labels, reference: Labels, nu
         is_right, was_right = answers == labels, reference == labels
         return p_mcnemar(int((is_right & ~was_right).sum()), int((was_right & ~is_right).sum()))
     observed, permuted = _leads(metric, labels, answers, reference, num_classes)
-    return float(1 + (permuted >= observed - _ROUNDING).sum()) / (1 + len(permuted))
+    return float(1 + (permuted >= observed - ROUNDING).sum()) / (1 + len(permuted))
 
 
 def p_by_chance(metric: str, labels: Labels, answers: Labels, num_classes: int) -> float:
@@ -45,16 +45,24 @@ def p_by_chance(metric: str, labels: Labels, answers: Labels, num_classes: int) 
     than the training split. Arguments are as for `p_better`.
     """
     random = np.random.default_rng(_SEED)
-    reached = score_of(metric, labels, answers, num_classes) - _ROUNDING
+    reached = score_of(metric, labels, answers, num_classes) - ROUNDING
     shuffled = (random.permutation(answers) for _ in range(_NUM_SHUFFLES))
     num_as_good = sum(score_of(metric, labels, each, num_classes) >= reached for each in shuffled)
     return (1 + num_as_good) / (1 + _NUM_SHUFFLES)
 
 
+def score_by_chance(metric: str, labels: Labels, answers: Labels, num_classes: int) -> float:
+    """Return the mean score of a model's own answers, shuffled among the images; arguments are as for `p_better`."""
+    counts, answered = (np.bincount(each, minlength=num_classes)[:num_classes] for each in (labels, answers))
+    # Every metric is linear in the numbers of correct answers.
+    num_right: Any = counts * answered / max(1, len(labels))
+    return float(METRICS[metric](num_right, counts, answered))
+
+
 def p_differs(metric: str, labels: Labels, answers: Labels, reference: Labels, num_classes: int) -> float:
     """Return the two-sided p-value of a difference, by permutations; arguments as for `p_better`."""
     observed, permuted = _leads(metric, labels, answers, reference, num_classes)
-    return float(1 + (np.abs(permuted) >= abs(observed) - _ROUNDING).sum()) / (1 + len(permuted))
+    return float(1 + (np.abs(permuted) >= abs(observed) - ROUNDING).sum()) / (1 + len(permuted))
 
 
 def p_mcnemar(num_won: int, num_lost: int) -> float:

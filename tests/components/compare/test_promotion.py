@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,7 @@ from PIL import Image
 from components.compare.criteria import Criteria
 from components.compare.promotion import Outcome, compare
 from components.export.exported import export as released
+from components.names import model_name_for
 from components.registry import labels
 from components.registry.registry import Registry
 from components.release.registration import Recorded, labels_at_upload, record
@@ -253,6 +255,23 @@ def test_a_champion_stays_when_its_classes_are_spelled_in_another_way(release: R
     assert (noted["champion"], noted["is_promoted"]) == (f"{model}@1", False)
     assert "champion_accuracy" not in release.metrics
     assert release.compare("few", force_promotion=True).is_promoted
+
+
+def test_a_champion_of_other_classes_names_another_model_as_the_way_on(release: Release) -> None:
+    _, files = release.register("many")
+    release.rename_classes(files, ["cats", "dogs"])
+    release.compare("few")
+    noted = outcome.notes(str(release.checkpoints("few"))).comparison
+    (found,) = re.findall(r", or start another model: --parameter model_name=(\S+);", noted["reason"])
+    assert found == model_name_for("no-such-source")
+    # A source whose own model knows other classes.
+    release.model_name = found
+    release.rename_classes(release.register("many")[1], ["cats", "dogs"])
+    release.compare("few")
+    noted = outcome.notes(str(release.checkpoints("few"))).comparison
+    assert f"--parameter model_name={found}-2;" in noted["reason"]
+    release.model_name = f"{found}-2"
+    assert release.compare("few") == expected(True, "", "")
 
 
 def test_a_better_model_becomes_a_version_of_the_same_model(release: Release) -> None:

@@ -96,3 +96,52 @@ def test_a_gap_is_filled_although_the_previous_dataset_had_one() -> None:
     everything = [candidate(number, 0) for number in range(3)]
     after = assign(everything, {content.content_hash: "train" for content in everything})
     assert sorted(after.values()) == sorted(SPLITS)
+
+
+def position(content: Content) -> float:
+    digest = hashlib.sha256(f"0:{content.content_hash}".encode()).digest()
+    return int.from_bytes(digest[:8], "big") / 2**64
+
+
+@given(st.integers(3, 99), st.integers(0, 10_000))
+def test_a_small_class_has_a_tenth_in_each_split_and_its_test_images_have_the_lowest_positions(
+    size: int, first: int
+) -> None:
+    # Another class does not matter.
+    everything = [candidate(first + number) for number in range(size)] + [candidate(10**6 + n, 1) for n in range(500)]
+    splits = assign(everything)
+    by_position = [splits[each.content_hash] for each in sorted(everything[:size], key=position)]
+    assert by_position == sorted(by_position, key=["test", "validation", "train"].index)
+    assert all(by_position.count(split) >= max(1, round(size / 10)) for split in SPLITS)
+
+
+def test_in_a_class_of_a_hundred_images_the_hash_alone_decides() -> None:
+    """The fingerprints of such datasets stay as they were."""
+    everything = [candidate(number) for number in range(100)]
+    tenths = ["test", "validation", *["train"] * 8]
+    assert assign(everything) == {each.content_hash: tenths[int(10 * position(each))] for each in everything}
+
+
+@settings(max_examples=40)
+@given(st.lists(st.integers(1, 100), min_size=1, max_size=6), st.integers(0, 10_000))
+def test_a_class_that_grows_in_steps_moves_no_image(steps: list[int], first: int) -> None:
+    everything = [candidate(first + number) for number in range(3 + sum(steps))]
+    before, size = assign(everything[:3]), 3
+    for step in steps:
+        size += step
+        after = assign(everything[:size], before)
+        assert {content: after[content] for content in before} == before
+        # One new image cannot fill two splits.
+        assert size >= 100 or all(list(after.values()).count(split) >= round(size / 10) - 1 for split in SPLITS)
+        before = after
+
+
+def test_without_a_previous_dataset_no_image_of_train_becomes_one_of_test() -> None:
+    for first in range(0, 40_000, 2_000):
+        everything = [candidate(first + number, number % 2) for number in range(2_000)]
+        before = assign(everything[:20])
+        for size in (60, 150, 500, 2_000):
+            after = assign(everything[:size])
+            moved = {(before[content], after[content]) for content in before}
+            assert ("train", "test") not in moved
+            before = after

@@ -1,11 +1,13 @@
 """The verdict about a model and a constant answer: which models pass, and how many images are enough."""
 
+import re
+
 import numpy as np
 import pytest
 
-from trainer.models.metrics import METRICS
+from trainer.models.metrics import METRICS, score_of
 from trainer.results.baseline import Judgement, Verdict, judge, num_enough
-from trainer.results.significance import Labels
+from trainer.results.significance import Labels, p_better, p_by_chance, score_by_chance
 
 NAMES = ["often", "rarely", "never"]
 
@@ -66,6 +68,38 @@ def test_the_message_says_how_many_images_would_be_enough() -> None:
     assert found.reason.endswith("; about 31 would be enough for a model with half as many errors")
     only_one = judge("accuracy", labels(6), labels(6), 0, NAMES)
     assert only_one.reason.endswith("; all test images are of the class 'often'")
+
+
+def scores(reason: str) -> tuple[str, ...]:
+    """The score of the model, that of the other answer, and p."""
+    (found,) = re.findall(r"accuracy (\S+) on [\d,]+ test images, (\S+) by .* \(p = ([\d.e-]+)\)", reason)
+    return tuple(found)
+
+
+def test_where_the_constant_answer_is_unlucky_the_numbers_are_those_of_the_guess() -> None:
+    # 120 images of three shapes; the most frequent class of the training split has 2 of 17 test images.
+    truth = np.repeat([0, 1, 2], [2, 8, 7])
+    answers = np.array([0, 0] + [1] * 5 + [2, 2, 0] + [2] * 2 + [1] * 4 + [0])
+    assert p_better("accuracy", truth, answers, np.zeros(17, int), 3) < 0.05
+    found = judge("accuracy", truth, answers, 0, NAMES)
+    assert found.verdict == Verdict.UNDECIDED
+    by_chance = p_by_chance("accuracy", truth, answers, 3)
+    assert by_chance > 0.05
+    shuffled = np.mean([np.mean(np.random.default_rng(n).permutation(answers) == truth) for n in range(2000)])
+    own, other, p_value = scores(found.reason)
+    assert (float(own), float(p_value)) == (0.5294, pytest.approx(by_chance, rel=0.1))
+    assert float(other) == pytest.approx(shuffled, abs=0.01)
+    assert "about 21 would be enough" in found.reason
+    # With ten times as many images, this lead is significant.
+    assert judge("accuracy", np.tile(truth, 10), np.tile(answers, 10), 0, NAMES).verdict == Verdict.BETTER
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_the_score_by_chance_is_the_mean_of_shuffled_answers(metric: str) -> None:
+    random = np.random.default_rng(5)
+    truth, answers = random.choice(4, 60, p=[0.5, 0.3, 0.2, 0]), random.integers(0, 5, 60)
+    shuffled = np.mean([score_of(metric, truth, random.permutation(answers), 4) for _ in range(4000)])
+    assert score_by_chance(metric, truth, answers, 4) == pytest.approx(shuffled, abs=0.004)
 
 
 @pytest.mark.slow

@@ -24,9 +24,10 @@ def list_folder(directory: str, count: Count = ignore_count) -> Listing:
     """
     path = os.path.abspath(os.path.expanduser(directory))
     if not os.path.isdir(path):
+        found = "is a file, but not a manifest" if os.path.isfile(path) else f"not found: {path} is not a folder"
         raise UserError(
-            f"source {directory!r} not found: {path} is not a folder (current folder: {os.getcwd()});"
-            f" give digits, tfds:NAME, or a folder of images; training needs one sub-folder per class"
+            f"source {directory!r} {found} (current folder: {os.getcwd()}); give a folder of images, a manifest (.csv,"
+            " .jsonl or .json), tfds:NAME, or digits; training needs one sub-folder per class"
         )
     if is_of_kernel(os.path.realpath(path)) or os.path.realpath(path) == "/":
         raise UserError(f"source {directory!r} belongs to the operating system; give a folder of your images")

@@ -46,6 +46,7 @@ def match(champion: Collection[str], dataset: Collection[str]) -> Classes:
             f" {max(FEWEST_COMMON, -(-len(champion) // 2)):,}: the champion's are {quoted_list(champion)}, the"
             f" dataset's {quoted_list(dataset)}; rename the folders back if they are the same classes",
             is_final=True,
+            has_other_classes=True,
         )
     return Classes(common=tuple(sorted(both)), only_champion=tuple(sorted(lost)), only_challenger=tuple(sorted(new)))
 

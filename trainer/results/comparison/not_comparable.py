@@ -7,8 +7,10 @@ class NotComparable(Exception):
     Args:
         reason: The message.
         is_final: Whether the same two models cannot be compared later, either: no file is missing that may come back.
+        has_other_classes: Whether the models share too few classes, so that both may be kept under names of their own.
     """
 
-    def __init__(self, reason: str, *, is_final: bool = False) -> None:
+    def __init__(self, reason: str, *, is_final: bool = False, has_other_classes: bool = False) -> None:
         super().__init__(reason)
         self.is_final = is_final
+        self.has_other_classes = has_other_classes
