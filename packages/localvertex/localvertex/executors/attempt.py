@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from localvertex.containers.call import Prepared
 from localvertex.containers.stand_ins import StandIn
 from localvertex.errors import TaskFailed
 from localvertex.executors.context import Context
@@ -89,15 +90,24 @@ class Attempt:
         """Return the link to the work folder that `resolve_word` makes if it needs one."""
         return self.temporary / "work"
 
-    def run(self, command: list[str], env: dict[str, str], clean_up: list[str] | None = None) -> int:
-        """Run a command in the task's folder, and `clean_up` when it has ended in any way; return its exit code.
+    def run(self, prepared: Prepared) -> int:
+        """Run a process in the task's folder; return its exit code.
 
         Raises:
             Cancelled: The run was stopped.
             TaskFailed: It cannot be started.
         """
         processes = self.context.processes
-        code = processes.wait(processes.start(command, cwd=self.folder, env=env, log=self.log, clean_up=clean_up))
+        code = processes.wait(
+            processes.start(
+                prepared.command,
+                cwd=self.folder,
+                env=prepared.env,
+                log=self.log,
+                clean_up=prepared.clean_up,
+                has_mask=prepared.has_mask,
+            )
+        )
         processes.check_stopped()
         return code
 

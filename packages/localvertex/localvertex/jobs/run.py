@@ -131,6 +131,7 @@ def _replicas_of(
                     command=prepared.command,
                     env=prepared.env,
                     clean_up=prepared.clean_up,
+                    has_mask=prepared.has_mask,
                     folder=workspace.folder,
                     processes=processes,
                     metadata=metadata,

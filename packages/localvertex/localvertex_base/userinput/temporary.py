@@ -8,7 +8,8 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-_PREFIX = "localvertex-held-"
+PREFIX = "localvertex-held-"
+"""Of the names of all folders."""
 """Folders with this name are locked as long as they are in use."""
 
 _MIN_AGE_SECONDS = 60.0
@@ -18,7 +19,7 @@ _MIN_AGE_SECONDS = 60.0
 @contextmanager
 def temporary_folder() -> Iterator[str]:
     """Make a folder in TMPDIR and remove it afterwards."""
-    with tempfile.TemporaryDirectory(prefix=_PREFIX, ignore_cleanup_errors=True) as name:
+    with tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True) as name:
         lock = os.open(name, os.O_RDONLY | os.O_DIRECTORY)
         try:
             # Without locks on this file system, `remove_left` cannot lock the folder either.
@@ -36,7 +37,7 @@ def remove_left(own_files: Collection[str] = ()) -> None:
         own_files: A folder with exactly these files, which localvertex writes, is removed as well.
     """
     before = time.time() - _MIN_AGE_SECONDS
-    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         with suppress(OSError):
             status = folder.lstat()
             if status.st_uid == os.geteuid() and status.st_mtime < before:
