@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from localvertex.containers import leftovers
 from localvertex.containers.call import Prepared
+from localvertex.containers.mounts import artifact_paths
 from localvertex.containers.stand_ins import StandIn
 from localvertex.errors import TaskFailed
 from localvertex.executors.context import Context
@@ -95,7 +97,7 @@ class Attempt:
 
         Raises:
             Cancelled: The run was stopped.
-            TaskFailed: It cannot be started.
+            TaskFailed: It cannot be started, or left a link to what is hidden from it.
         """
         processes = self.context.processes
         code = processes.wait(
@@ -108,6 +110,10 @@ class Attempt:
                 has_mask=prepared.has_mask,
             )
         )
+        if prepared.has_mask:
+            work_dir, output = self.context.work_dir, Path(self.executor_input["outputs"]["outputFile"])
+            seen = (self.context.run_dir, *artifact_paths(self.executor_input, work_dir=work_dir))
+            leftovers.check_links(self.folder, processes.mask, seen, output)
         processes.check_stopped()
         return code
 

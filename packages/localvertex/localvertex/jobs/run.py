@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
 
+from localvertex.containers import leftovers
 from localvertex.containers.choice import Choice
 from localvertex.credentials.isolation import IsolatedCredentials, NoCredentials
 from localvertex.errors import TaskFailed
@@ -100,6 +101,7 @@ def run_job(
                 disturb=disturb,
             ).execute()
         finally:
+            leftovers.check_links(workspace.folder, processes.mask, (workspace.folder, *workspace.readable))
             commands.check_leftovers()
         credentials.secrets.remove_from([*workspace.folder.glob("*.log"), *workspace.folder.glob("log.txt")])
         return replace(outcome, error=credentials.secrets.remove(outcome.error))

@@ -46,9 +46,14 @@ _DEVICES = re.compile(
 
 _CAPABILITIES = (
     "CHOWN DAC_OVERRIDE FOWNER FSETID KILL SETGID SETUID SETPCAP SETFCAP NET_BIND_SERVICE NET_RAW SYS_CHROOT "
-    "AUDIT_WRITE SYS_NICE SYS_RESOURCE IPC_LOCK"
+    "AUDIT_WRITE SYS_NICE IPC_LOCK"
 )
-"""Of root: those of an ordinary container without MKNOD, and those of priorities and limits."""
+"""Of root: those of an ordinary container without MKNOD, and two for priorities and locked memory.
+
+bubblewrap 0.8 leaves all of them with `--cap-add CAP_SYS_RESOURCE`.
+"""
+
+_SYS_ADMIN = 1 << 21
 
 _OF_THE_LOADER = ("LD_", "GLIBC_", "GCONV_", "MALLOC_", "LOCPATH", "NLSPATH")
 """Beginnings of variables that change every program; a step's must not change those outside the mask."""
@@ -98,8 +103,13 @@ class Mask:
     is_wanted: bool = True
 
     @property
+    def is_there(self) -> bool:
+        """Return whether processes run behind the mask."""
+        return self.is_wanted and not _problem()
+
+    @property
     def warning(self) -> str:
-        """Return what processes can read if there cannot be a mask; empty if there is one, or none is wanted."""
+        """Return what processes can read where the mask is missing; empty if it is there, or not wanted."""
         if not (self.is_wanted and (problem := _problem())):
             return ""
         return (
@@ -118,7 +128,7 @@ class Mask:
             env: Its variables.
             writable: More folders in the work folder that it may write.
         """
-        if not self.is_wanted or _problem():
+        if not self.is_there:
             return Covered(env=dict(env))
         text = "\n".join([*command, *env.values()])
         root = os.path.realpath(self.work_dir) if self.work_dir else ""
@@ -127,9 +137,9 @@ class Mask:
         covers = self._covers(text)
         outer = [each for each in covers if root and _is_inside(root, each)]
         inner = [each for each in covers if each not in outer]
-        words = [*_machine(), *_covering(outer)]
+        words = [*_machine(), *covering(outer)]
         shown = _WorkFolder(root, self.work_dir, text, folders, given) if root else None
-        words += [*(shown.words if shown else ()), *_covering(inner)]
+        words += [*(shown.words if shown else ()), *covering(inner, keep=os.path.realpath(Path.home()))]
         # The machine's temporary folder has those of the process.
         for path in (tempfile.gettempdir(), *folders, *given):
             if any(_is_inside(path, each) for each in inner if not (root and _is_inside(path, root))):
@@ -145,14 +155,20 @@ class Mask:
             known=frozenset(shown.known) if shown else frozenset(),
         )
 
-    def hides(self, path: str | Path) -> bool:
-        """Return whether a path leads to a secret or to the server's files, which a step must not get copied either."""
-        place = os.path.realpath(path)
-        if not self.is_wanted or any(_is_inside(place, os.path.realpath(each)) for each in self.given):
+    def hides(self, path: str | Path, seen: Iterable[Path] = ()) -> bool:
+        """Return whether a path leads to what is hidden, which localvertex must not copy for a step either.
+
+        Args:
+            path: The path, for example of a link that a step has made.
+            seen: What the step sees of the work folder.
+        """
+        place, root = os.path.realpath(path), os.path.realpath(self.work_dir or os.devnull)
+        if not self.is_there or any(_is_inside(place, os.path.realpath(each)) for each in (*seen, *self.given)):
             return False
-        root = os.path.realpath(self.work_dir) if self.work_dir else ""
-        servers = [os.path.join(root, each) for each in _OF_THE_SERVER] if root else []
-        return any(_is_inside(place, each) for each in (*self._covers(place), *servers))
+        if _is_inside(place, root):
+            first = os.path.join(root, os.path.relpath(place, root).split(os.sep)[0])
+            return os.path.basename(first) in _OF_THE_SERVER or os.path.lexists(os.path.join(first, _RECORD))
+        return any(_is_inside(place, each) or _is_inside(each, place) for each in self._covers(place))
 
     def _covers(self, text: str) -> list[str]:
         """Return the existing files and folders to cover, none of them inside another, without those in a text."""
@@ -160,11 +176,9 @@ class Mask:
         places += [] if self.has_credentials else secret_places.of_users(os.environ)
         held = glob.glob(os.path.join(glob.escape(tempfile.gettempdir()), f"{temporary.PREFIX}*"))
         places += [each for each in held if each not in text]
-        found: list[str] = []
+        found, needed = list[str](), _needed()
         for each in sorted({os.path.realpath(each) for each in places if os.path.exists(each)}):
-            if not any(_is_inside(needed, each) for needed in _needed()) and not any(
-                _is_inside(each, other) for other in found[-1:]
-            ):
+            if not any(_is_inside(other, each) for other in needed) and not (found and _is_inside(each, found[-1])):
                 found.append(each)
         return found
 
@@ -218,12 +232,12 @@ class _WorkFolder:
         for each in folders:
             if self._parts(each) and not (own and _is_inside(each, own)):
                 self._show(each, may_write=True)
-        others = [each for each in named if len(self._parts(each)) > 1 and not self._is_shown(each)]
-        others = [each for each in others if self._parts(each)[0] not in _OF_THE_SERVER and os.path.exists(each)]
-        if len(others) > _MAX_BINDS:
-            others = [os.path.join(self._root, *self._parts(each)[:2]) for each in others]
-        for each in sorted({*others}):
-            self._show(each)
+        # Artifacts are below the folder of a step, beside its log; as on Vertex AI a step may write to its inputs.
+        others = [each for each in named if len(self._parts(each)) > 2 and not self._is_shown(each)]
+        others = [each for each in others if self._parts(each)[0] not in _OF_THE_SERVER and not _is_record(each)]
+        is_many = len(others) > _MAX_BINDS
+        for each in sorted({os.path.join(self._root, *self._parts(each)[:2]) for each in others} if is_many else others):
+            self._show(each, may_write=not is_many)
 
     def _make_missing(self, named: list[str]) -> None:
         """Make the folders that a process may make in the work folder, where others would not see them until its end.
@@ -261,30 +275,47 @@ def _machine() -> list[str]:
     if os.path.islink("/dev/log"):
         words += ["--symlink", os.readlink("/dev/log"), "/dev/log"]
     if os.geteuid() == 0:
-        words += ["--ro-bind", "/sys", "/sys", "--cap-drop", "ALL"]
+        for path in ("/sys", "/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus"):
+            words += ["--ro-bind-try", path, path]
+        words += ["--cap-drop", "ALL"]
         words += [word for each in _CAPABILITIES.split() for word in ("--cap-add", f"CAP_{each}")]
     return words
 
 
-def _covering(places: Iterable[str]) -> list[str]:
-    """Return the options that make folders and files empty; what is written there is lost."""
-    words = []
+def covering(places: Iterable[str], *, keep: str = "") -> list[str]:
+    """Return the options that make folders and files empty; what is written there is lost.
+
+    Below the folder `keep`, the folders on the way cannot be renamed, so that a later step finds nothing elsewhere.
+    """
+    places = [*places]
+    ways = {os.fspath(way) for each in places for way in Path(each).parents if keep and way.is_relative_to(keep)}
+    words = [word for each in sorted(ways - {keep}) for word in ("--bind", each, each)]
     for each in places:
         words += ["--tmpfs", each] if os.path.isdir(each) else ["--dev-bind", os.devnull, each]
     return words
 
 
-@cache
 def _problem() -> str:
     """Return why there cannot be a mask, with what to do; empty where it works."""
     if not linux.is_used():
         return "only Linux has bubblewrap, which makes it"
-    if linux.bubblewrap() is None:
+    if (program := linux.bubblewrap()) is None:
         return "install bubblewrap, which makes it (for example: apt install bubblewrap)"
+    return _problem_of(program)
+
+
+@cache
+def _problem_of(program: str) -> str:
+    """Return what the first process behind the mask of this bubblewrap shows to be wrong; nothing is tried before."""
     _load_gpus()
-    done = ask([*_machine(), "--", "true"], seconds=_MAX_PROBE_SECONDS)
-    lines = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
-    return f"bubblewrap does not work here ({lines[-1]}); permit user namespaces" if done.returncode else ""
+    done = ask([program, *_machine()[1:], "--", "cat", "/proc/self/status"], seconds=_MAX_PROBE_SECONDS)
+    if done.returncode:
+        lines = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
+        return f"bubblewrap does not work here ({lines[-1]}); permit user namespaces"
+    capabilities = re.search(r"^CapEff:\s*(\w+)", done.stdout, re.MULTILINE)
+    if capabilities is None or int(capabilities[1], 16) & _SYS_ADMIN:
+        return "bubblewrap leaves the process the capabilities of root; update it"
+    return ""
 
 
 def _load_gpus() -> None:
@@ -293,10 +324,14 @@ def _load_gpus() -> None:
         ask(["nvidia-modprobe", "-u", "-c", "0"], seconds=_MAX_PROBE_SECONDS)
 
 
-@cache
 def _needed() -> tuple[str, ...]:
     """Return what no cover may contain."""
     return tuple({os.path.realpath(each) for each in (Path.home(), sys.prefix, sys.base_prefix, __file__)})
+
+
+def _is_record(path: str) -> bool:
+    """Return whether a file is localvertex's own in the folder of a step."""
+    return path.endswith((".log", "/log.txt", "/executor_input.json", "/executor_output.json"))
 
 
 def _changes_all_programs(name: str, value: str) -> bool:

@@ -4,8 +4,11 @@ docs/access.md has the table; a test compares the two.
 """
 
 import os
+import pwd
 import stat
+from collections import deque
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import cache
 from glob import glob
 from pathlib import Path
@@ -84,6 +87,8 @@ _BASES = {".config/": "XDG_CONFIG_HOME", ".local/share/": "XDG_DATA_HOME", ".cac
 
 _HUGGING_FACE = ("token", "stored_tokens")
 
+_MAX_ENTRIES, _MAX_CLOSED = 5_000, 100
+
 
 def of_users(env: Mapping[str, str]) -> Iterator[str]:
     """Yield where secrets of the user may be; of all users, if this is root."""
@@ -109,30 +114,39 @@ def of_system(env: Mapping[str, str]) -> Iterator[str]:
 
 @cache
 def only_roots(*folders: str) -> tuple[str, ...]:
-    """Return what ordinary users cannot read in these folders of the system, a closed folder as a whole.
+    """Return what ordinary users cannot read in these folders, a closed folder as a whole; of many, their folders.
 
-    Root reads as their owner, also without any capability. Read once: it takes a moment.
+    Root reads it as the owner, also without any capability. Read once, because it takes a moment.
     """
-    found = []
-    waiting = [each for each in folders if os.path.isdir(each)]
-    while waiting:
-        with os.scandir(waiting.pop()) as entries:
+    return tuple(sorted(each for folder in folders for each in _merged({*_closed(folder)})))
+
+
+def _merged(found: set[str]) -> set[str]:
+    """Return as few places as can be covered one by one: of many, the folders that contain them."""
+    while len(found) > _MAX_CLOSED:
+        found = {os.path.dirname(each) if each.count(os.sep) > 1 else each for each in found}
+    return {each for each in found if not any(str(parent) in found for parent in Path(each).parents)}
+
+
+def _closed(folder: str) -> Iterator[str]:
+    """Yield what ordinary users cannot read in a folder; the nearest first, and of a large folder no more."""
+    waiting, num_seen = deque([folder]), 0
+    while waiting and num_seen < _MAX_ENTRIES:
+        with suppress(OSError), os.scandir(waiting.popleft()) as entries:
             for entry in entries:
+                num_seen += 1
                 mode = entry.stat(follow_symlinks=False).st_mode
                 if stat.S_ISDIR(mode) and mode & stat.S_IXOTH:
                     waiting.append(entry.path)
                 elif (stat.S_ISDIR(mode) or stat.S_ISREG(mode)) and not mode & stat.S_IROTH:
-                    found.append(entry.path)
-    return tuple(sorted(found))
+                    yield entry.path
 
 
 def _homes(env: Mapping[str, str]) -> set[str]:
-    homes = {os.path.expanduser("~"), env.get("HOME", "")} | ({"/root", *glob("/home/*")} if _is_root() else set())
+    homes = {env.get("HOME", "")} | ({"/root", *glob("/home/*")} if os.geteuid() == 0 else set())
+    with suppress(KeyError):
+        homes.add(pwd.getpwuid(os.getuid()).pw_dir)
     return {each for each in homes if each.strip(os.sep)}
-
-
-def _is_root() -> bool:
-    return os.geteuid() == 0
 
 
 def _named(names: str, env: Mapping[str, str]) -> Iterator[str]:
