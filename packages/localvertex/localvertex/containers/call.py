@@ -46,7 +46,7 @@ class Prepared:
     clean_up: list[str] = field(default_factory=list)
     """Command that ends what the process leaves running; empty if nothing."""
     has_mask: bool = False
-    """Whether it runs behind the mask of steps: without a sandbox, an image or a choice of the user for this machine."""
+    """Whether it runs behind the mask of steps: without a sandbox or an image, and not as the user has allowed."""
 
 
 def inside(path: str | Path, folders: Iterable[str | Path]) -> bool:

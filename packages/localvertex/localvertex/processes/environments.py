@@ -93,9 +93,7 @@ def build(
         if install:
             # Byte code of all modules is most of what an installation costs; the first import writes what it needs.
             lazy = {} if "PYTHONDONTWRITEBYTECODE" in env else {"PIP_COMPILE": "0"}
-            code = processes.run(
-                install, cwd=cwd, env=_activated(env, folder) | lazy, log=log, writable=[folder]
-            )
+            code = processes.run(install, cwd=cwd, env=_activated(env, folder) | lazy, log=log, writable=[folder])
         if code != 0:
             shutil.rmtree(folder, ignore_errors=True)
             reason = logs.conflict(log) or logs.failure_text(code, log)

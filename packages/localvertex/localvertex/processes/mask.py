@@ -236,7 +236,9 @@ class _WorkFolder:
         others = [each for each in named if len(self._parts(each)) > 2 and not self._is_shown(each)]
         others = [each for each in others if self._parts(each)[0] not in _OF_THE_SERVER and not _is_record(each)]
         is_many = len(others) > _MAX_BINDS
-        for each in sorted({os.path.join(self._root, *self._parts(each)[:2]) for each in others} if is_many else others):
+        for each in sorted(
+            {os.path.join(self._root, *self._parts(each)[:2]) for each in others} if is_many else others
+        ):
             self._show(each, may_write=not is_many)
 
     def _make_missing(self, named: list[str]) -> None:

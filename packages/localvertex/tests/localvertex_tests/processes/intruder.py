@@ -77,7 +77,9 @@ def attempts(target: dict[str, Any]) -> dict[str, object]:
     attempt("disks", disks)
     attempt("new device", lambda: os.mknod(home / "disk", 0o60600, os.makedev(7, 0)))
     # Opened only: what is written there would change this machine.
-    attempt("settings of the kernel", lambda: os.close(os.open("/proc/sys/kernel/core_pattern", os.O_WRONLY)) or "opened")
+    attempt(
+        "settings of the kernel", lambda: os.close(os.open("/proc/sys/kernel/core_pattern", os.O_WRONLY)) or "opened"
+    )
     attempt("devices of the kernel", lambda: os.close(os.open("/sys/kernel/uevent_helper", os.O_WRONLY)) or "opened")
     attempt("passwords of the system", lambda: bool(Path("/etc/shadow").read_text().strip()))
     attempt("new key", lambda: written(home / ".ssh" / "authorized_keys"))

@@ -118,7 +118,13 @@ def mask() -> None:
 def plant(folder: Path, work_dir: Path) -> dict[str, Any]:
     """Write everything that must not be found."""
     home = folder / "home"
-    others = ("api/token", "other/run.json", "other/step/log.txt", ".localvertex/cache/key", "models/m/1/files/model.txt")
+    others = (
+        "api/token",
+        "other/run.json",
+        "other/step/log.txt",
+        ".localvertex/cache/key",
+        "models/m/1/files/model.txt",
+    )
     for path in (folder / "key.json", *(home / each for each in SECRETS), *(work_dir / each for each in others)):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("planted")
@@ -231,7 +237,9 @@ def test_a_step_of_an_ordinary_user_finds_nothing_either(compiled: Compile, targ
         options = ["run", "pipeline.yaml", "--run-id", "r", "--parameter-file", "parameters.json"]
         env = os.environ | {"HOME": mine["home"], "GOOGLE_APPLICATION_CREDENTIALS": mine["key"]}
         env |= {"PYTHONPATH": os.pathsep.join(sys.path), "PYTHONDONTWRITEBYTECODE": "1"}
-        if subprocess.run([*words, "-c", "import kfp, localvertex"], env=env, capture_output=True, check=False).returncode:
+        if subprocess.run(
+            [*words, "-c", "import kfp, localvertex"], env=env, capture_output=True, check=False
+        ).returncode:
             pytest.skip("another user cannot use these packages")
         command = [*words, "-m", "localvertex", *options]
         done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
@@ -288,9 +296,7 @@ def test_localvertex_follows_no_link_to_a_secret(
     assert "planted" not in json.dumps(record)
 
 
-def test_what_the_user_gives_is_shown(
-    execute: Execute, task: FindTask, target: dict[str, Any], tmp_path: Path
-) -> None:
+def test_what_the_user_gives_is_shown(execute: Execute, task: FindTask, target: dict[str, Any], tmp_path: Path) -> None:
     given = str(tmp_path / "home" / ".kaggle" / "kaggle.json")
     record = execute(looks, {"place": given})
     assert task(record, "look")["outputs"]["parameters"]["Output"] == "True"
