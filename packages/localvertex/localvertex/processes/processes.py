@@ -1,5 +1,6 @@
 """The processes of a run: each has its own supervisor, and all are stopped together."""
 
+import itertools
 import socket
 import subprocess
 import sys
@@ -18,6 +19,9 @@ _SUPERVISOR = str(Path(__file__).with_name("supervisor.py"))
 
 _STOP = 0
 """Not a signal: the supervisor ends the command, see supervisor.py."""
+
+_NUMBERS, _NUM_NUMBERS = itertools.count(1), 64
+"""Of processes behind the mask; so many in a row have different ids, as TensorFlow's event files need."""
 
 MAX_ARGUMENT_BYTES = 131_072
 """Linux refuses longer single arguments (MAX_ARG_STRLEN, 32 pages)."""
@@ -45,7 +49,8 @@ class Process:
         """Processes that were alive when the command had ended, and that its supervisor ended then."""
         kept = [other_end.fileno()] if hold is None else [other_end.fileno(), hold]
         supervisor = [*covered.words, sys.executable, "-I", "-S", _SUPERVISOR, ",".join(map(str, kept))]
-        supervisor += [str(grace_seconds), str(len(clean_up)), *clean_up]
+        supervisor += [f"{grace_seconds},{next(_NUMBERS) % _NUM_NUMBERS if covered.words else 0}"]
+        supervisor += [str(len(clean_up)), *clean_up]
         try:
             self._process = subprocess.Popen(
                 [*supervisor, *command],
