@@ -2,7 +2,8 @@
 
 | function | on Linux | elsewhere |
 |---|---|---|
-| `machine`, `state`, `hold_name` | prove that the holder of a lease has ended | another job watches the heartbeat first |
+| `machine`, `state` | prove that the holder of a lease has ended | another job watches the heartbeat first |
+| `hold_name`, `is_name_free` | the same where processes have ids of their own | the same |
 | `product_name` | recognises Compute Engine, which sends notices | notices need GCE_METADATA_HOST |
 | `end_with_parent` | a wrapped command ends with its guard | it outlives a guard that is killed |
 | `adopt_orphans`, `descendants` | all its processes end with it | those that left its session do not |

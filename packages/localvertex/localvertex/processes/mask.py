@@ -5,7 +5,6 @@ covers what `secret_places` lists. In place of the work folder there is a new fo
 server's or another run's; what a process adds to it is moved to the work folder afterwards. Options after bwrap(1).
 """
 
-import glob
 import json
 import os
 import re
@@ -134,16 +133,15 @@ class Mask:
         root = os.path.realpath(self.work_dir) if self.work_dir else ""
         folders = [os.path.realpath(each) for each in (cwd, *writable)]
         given = [os.path.realpath(each) for each in self.given]
-        covers = self._covers(text)
+        covers = self._covers()
         outer = [each for each in covers if root and _is_inside(root, each)]
         inner = [each for each in covers if each not in outer]
         words = [*_machine(), *covering(outer)]
         shown = _WorkFolder(root, self.work_dir, text, folders, given) if root else None
         words += [*(shown.words if shown else ()), *covering(inner, keep=os.path.realpath(Path.home()))]
-        # The machine's temporary folder has those of the process.
-        for path in (tempfile.gettempdir(), *folders, *given):
-            if any(_is_inside(path, each) for each in inner if not (root and _is_inside(path, root))):
-                words += ["--bind", path, path]
+        for path in [*_own_temporary(text), *folders, *given]:
+            if any(_is_inside(path, each) for each in inner) and not (root and _is_inside(path, root)):
+                words += ["--bind-try", path, path]
         ours = {name for name, value in env.items() if not _changes_all_programs(name, value)}
         for name in sorted(env.keys() - ours):
             words += ["--setenv", name, env[name]]
@@ -168,14 +166,13 @@ class Mask:
         if _is_inside(place, root):
             first = os.path.join(root, os.path.relpath(place, root).split(os.sep)[0])
             return os.path.basename(first) in _OF_THE_SERVER or os.path.lexists(os.path.join(first, _RECORD))
-        return any(_is_inside(place, each) or _is_inside(each, place) for each in self._covers(place))
+        return any(_is_inside(place, each) or _is_inside(each, place) for each in self._covers())
 
-    def _covers(self, text: str) -> list[str]:
-        """Return the existing files and folders to cover, none of them inside another, without those in a text."""
+    def _covers(self) -> list[str]:
+        """Return the existing files and folders to cover, none of them inside another."""
         places = [*secret_places.of_system(os.environ)]
         places += [] if self.has_credentials else secret_places.of_users(os.environ)
-        held = glob.glob(os.path.join(glob.escape(tempfile.gettempdir()), f"{temporary.PREFIX}*"))
-        places += [each for each in held if each not in text]
+        places += [temporary.parent()]
         found, needed = list[str](), _needed()
         for each in sorted({os.path.realpath(each) for each in places if os.path.exists(each)}):
             if not any(_is_inside(other, each) for other in needed) and not (found and _is_inside(each, found[-1])):
@@ -213,7 +210,7 @@ class _WorkFolder:
         if os.path.islink(path):
             self.words += ["--symlink", os.readlink(path), path]
         else:
-            self.words += ["--bind" if may_write else "--ro-bind", path, path]
+            self.words += ["--bind" if may_write else "--ro-bind-try", path, path]
 
     def _is_shown(self, path: str) -> bool:
         return any(_is_inside(path, each) for each in self.words if each.startswith(f"{self._root}{os.sep}"))
@@ -291,7 +288,7 @@ def covering(places: Iterable[str], *, keep: str = "") -> list[str]:
     """
     places = [*places]
     ways = {os.fspath(way) for each in places for way in Path(each).parents if keep and way.is_relative_to(keep)}
-    words = [word for each in sorted(ways - {keep}) for word in ("--bind", each, each)]
+    words = [word for each in sorted(ways - {keep}) for word in ("--bind-try", each, each)]
     for each in places:
         words += ["--tmpfs", each] if os.path.isdir(each) else ["--dev-bind", os.devnull, each]
     return words
@@ -318,6 +315,13 @@ def _problem_of(program: str) -> str:
     if capabilities is None or int(capabilities[1], 16) & _SYS_ADMIN:
         return "bubblewrap leaves the process the capabilities of root; update it"
     return ""
+
+
+def _own_temporary(text: str) -> list[str]:
+    """Return the temporary folders that a process is given, by the paths in a text."""
+    parent = temporary.parent()
+    names = {*re.findall(f"{re.escape(parent)}/([\\w-]+)", text)}
+    return [os.path.realpath(os.path.join(parent, each)) for each in sorted(names)]
 
 
 def _load_gpus() -> None:

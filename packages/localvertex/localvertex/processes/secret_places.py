@@ -94,7 +94,9 @@ def of_users(env: Mapping[str, str]) -> Iterator[str]:
     """Yield where secrets of the user may be; of all users, if this is root."""
     names = [name for text in HOME.values() for name in text.split()]
     for home in _homes(env):
-        yield from (os.path.join(home, name) for name in names)
+        with suppress(OSError):
+            there = {*os.listdir(home)}
+            yield from (os.path.join(home, name) for name in names if name.partition("/")[0] in there)
     for base, variable in _BASES.items():
         if moved := env.get(variable):
             yield from (os.path.join(moved, name.removeprefix(base)) for name in names if name.startswith(base))

@@ -1,10 +1,10 @@
 """Run one command; end it and everything it started when the lifeline to the parent closes.
 
-Started as `python -I -S supervisor.py LIFELINE[,HELD] GRACE_SECONDS[,SKIPPED] N CLEAN_UP... COMMAND...`, where the N words
-of CLEAN_UP are a command that runs after COMMAND, however that ended; N may be 0. SKIPPED process ids are not used. Each byte that arrives on the file
-descriptor LIFELINE is the number of a signal for the command's process group. 0 and end of file mean stop: SIGTERM
-first, SIGKILL after the grace time. A parent that dies, in any way, closes the lifeline too, so no process outlives
-it. The file descriptor HELD is only kept open until the end.
+Started as `python -I -S supervisor.py LIFELINE[,HELD] GRACE_SECONDS[,SKIPPED] N CLEAN_UP... COMMAND...`, where the N
+words of CLEAN_UP are a command that runs after COMMAND, however that ended; N may be 0. SKIPPED process ids are not
+used. Each byte that arrives on the file descriptor LIFELINE is the number of a signal for the command's process group.
+0 and end of file mean stop: SIGTERM first, SIGKILL after the grace time. A parent that dies, in any way, closes the
+lifeline too, so no process outlives it. The file descriptor HELD is only kept open until the end.
 Exits with the command's code, or 128 + signal as a container does. Before that it writes a byte to LIFELINE: how many
 processes a command that was not killed has left. Standard library and linux.py only.
 """
@@ -222,7 +222,7 @@ def _skip_process_ids(number: int) -> None:
 
         for _ in range(number):
             _thread.start_new_thread(int, ())
-        while _thread._count():
+        while _thread._count():  # noqa: SLF001 - `threading` takes longer to import
             time.sleep(0.0001)
 
 
