@@ -38,7 +38,7 @@ _MAX_BINDS = 20
 """Of paths of one run: every bind makes the next ones slower."""
 
 _DEVICES = re.compile(
-    "nvidia.*|dri|kfd|accel.*|vfio|infiniband|dxg|hl.*|habana.*|neuron.*|davinci.*|dma_heap|udmabuf|fuse|kvm|net|snd"
+    "nvidia.*|dri|kfd|accel.*|vfio|infiniband|dxg|hl.*|habana.*|neuron.*|davinci.*|dma_heap|udmabuf|kvm|snd"
     "|video[0-9]+|shm|mqueue|hugepages"
 )
 """All except bubblewrap's own, disks, terminals and keyboards."""
@@ -287,8 +287,11 @@ def covering(places: Iterable[str], *, keep: str = "") -> list[str]:
     Below the folder `keep`, the folders on the way cannot be renamed, so that a later step finds nothing elsewhere.
     """
     places = [*places]
-    ways = {os.fspath(way) for each in places for way in Path(each).parents if keep and way.is_relative_to(keep)}
-    words = [word for each in sorted(ways - {keep}) for word in ("--bind-try", each, each)]
+    ways = {each for each in map(os.path.dirname, places) if keep and _is_inside(each, keep)}
+    ways |= {os.path.dirname(each) for each in ways}
+    words = [
+        word for each in sorted(ways) if _is_inside(each, keep) and each != keep for word in ("--bind", each, each)
+    ]
     for each in places:
         words += ["--tmpfs", each] if os.path.isdir(each) else ["--dev-bind", os.devnull, each]
     return words

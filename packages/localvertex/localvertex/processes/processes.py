@@ -20,7 +20,7 @@ _SUPERVISOR = str(Path(__file__).with_name("supervisor.py"))
 _STOP = 0
 """Not a signal: the supervisor ends the command, see supervisor.py."""
 
-_NUMBERS, _NUM_NUMBERS = itertools.count(1), 64
+_NUMBERS, _NUM_NUMBERS = itertools.count(), 16
 """Of processes behind the mask; so many in a row have different ids, as TensorFlow's event files need."""
 
 MAX_ARGUMENT_BYTES = 131_072
