@@ -1,6 +1,8 @@
 """Identify the processes that a test started, and check whether they have ended."""
 
+import re
 from collections.abc import Iterable
+from pathlib import Path
 
 import psutil
 
@@ -12,6 +14,32 @@ def has_ended(process: psutil.Process) -> bool:
     except psutil.NoSuchProcess:
         # It ended between the two calls.
         return True
+
+
+def with_own_id(number: int, among: Iterable[psutil.Process]) -> psutil.Process:
+    """Return the process with this id in its own process table, as a step behind the mask sees it."""
+    (found,) = (each for each in among if _own_id(each) == number)
+    return found
+
+
+def working_in(folder: Path) -> list[psutil.Process]:
+    """Return the processes of this machine that work in a folder or below it."""
+    return [each for each in psutil.process_iter() if _folder(each).startswith(str(folder))]
+
+
+def _folder(process: psutil.Process) -> str:
+    try:
+        return str(process.cwd())
+    except psutil.Error:
+        return ""
+
+
+def _own_id(process: psutil.Process) -> int:
+    try:
+        (line,) = re.findall(r"^NSpid:.*?(\d+)$", Path(f"/proc/{process.pid}/status").read_text(), re.MULTILINE)
+    except (OSError, ValueError):
+        return process.pid
+    return int(line)
 
 
 def command_line(process: psutil.Process) -> list[str]:

@@ -3,6 +3,7 @@
 | function | on Linux | elsewhere |
 |---|---|---|
 | `machine`, `state` | prove that the holder of a lease has ended | another job watches the heartbeat first |
+| `hold_name`, `is_name_free` | the same where processes have ids of their own | the same |
 | `product_name` | recognises Compute Engine, which sends notices | notices need GCE_METADATA_HOST |
 | `end_with_parent` | a wrapped command ends with its guard | it outlives a guard that is killed |
 | `adopt_orphans`, `descendants` | all its processes end with it | those that left its session do not |
@@ -13,13 +14,18 @@ EXACT_RESUME_PORTABLE=1 makes this package behave on Linux as elsewhere.
 
 import contextlib
 import ctypes
+import errno
 import os
 import pathlib
 import signal
 import sys
+from typing import Any
 
 _PRODUCT_NAME = "/sys/class/dmi/id/product_name"
 """Readable inside containers, too."""
+_held: list[Any] = []
+"""The socket of this process's name."""
+
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 """From linux/prctl.h."""
 
@@ -37,6 +43,41 @@ def machine() -> dict[str, str]:
     """
     boot = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     return {"boot": boot, "namespace": os.readlink("/proc/self/ns/pid")}
+
+
+def hold_name() -> dict[str, str]:
+    """Hold a name in this network namespace until this process ends, and return the name and the namespace.
+
+    Processes with different process ids for each other, as behind the mask of localvertex, prove by it that one has
+    ended.
+
+    Raises:
+        OSError: The system does not permit it.
+    """
+    import socket
+
+    if not _held:
+        holder = socket.socket(socket.AF_UNIX)
+        holder.bind(f"\0exact-resume-{os.urandom(16).hex()}")
+        holder.listen(1)
+        _held.append(holder)
+    return {"network": os.readlink("/proc/self/ns/net"), "name": _held[0].getsockname()[1:].decode()}
+
+
+def is_name_free(network: str, name: str) -> bool:
+    """Return whether no process holds a name; False if it is of another network namespace.
+
+    Raises:
+        OSError: It is not known.
+    """
+    import socket
+
+    if os.readlink("/proc/self/ns/net") != network:
+        return False
+    with socket.socket(socket.AF_UNIX) as client:
+        # A holder that is frozen does not answer.
+        client.setblocking(False)
+        return client.connect_ex(f"\0{name}") == errno.ECONNREFUSED
 
 
 def state(pid: int) -> tuple[str, str]:

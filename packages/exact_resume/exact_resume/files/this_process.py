@@ -21,6 +21,7 @@ def describe() -> dict[str, Any]:
         with contextlib.suppress(OSError):
             _, started = linux.state(os.getpid())
             described |= {**linux.machine(), "started": started}
+            described |= linux.hold_name()
     return described
 
 
@@ -30,8 +31,11 @@ def has_ended(described: Mapping[str, Any]) -> bool:
     try:
         if not linux.is_used() or not isinstance(pid, int) or pid <= 0 or not started:
             return False
-        if any(described.get(name) != value for name, value in linux.machine().items()):
+        here = linux.machine()
+        if described.get("boot") != here["boot"]:
             return False
+        if described.get("namespace") != here["namespace"]:
+            return linux.is_name_free(str(described.get("network")), str(described.get("name")))
         os.kill(pid, 0)
         state, now_started = linux.state(pid)
     except ProcessLookupError:

@@ -290,10 +290,12 @@ def test_a_process_is_known_to_have_ended_only_on_its_own_machine() -> None:
         ended = json.loads(process.stdout.read())
     assert this_process.has_ended(ended)
     assert this_process.has_ended({**own, "started": "1"}), "its number belongs to another process"
+    assert this_process.has_ended({**ended, "namespace": "x"}), "with process ids of its own it holds a name"
     for unknown in (
         {},
         {**ended, "boot": "x"},
-        {**ended, "namespace": "x"},
+        {**ended, "namespace": "x", "network": "x"},
+        {**own, "namespace": "x"},
         {**ended, "pid": "7"},
         {**ended, "pid": -1},
         {**ended, "started": None},

@@ -51,7 +51,11 @@ class Service:
         self.pipeline_jobs = PipelineJobs(self._store, log, options, self.metadata.runs)
         self.custom_jobs = CustomJobs(self._store, log, options)
         self._credentials = NoCredentials()
-        self._processes = Processes(grace_seconds=Options().grace_seconds, secrets=self._credentials.secrets.spellings)
+        self._processes = Processes(
+            grace_seconds=Options().grace_seconds,
+            secrets=self._credentials.secrets.spellings,
+            mask=options.mask(work_dir, [self.custom_jobs.host.buckets]),
+        )
         self.schedules = Schedules(self._store, self.pipeline_jobs, clock=Clock(factor=time_factor), log=log)
         self.console = Console(self._store, self.pipeline_jobs, self.custom_jobs, self.schedules)
         host = self.custom_jobs.host

@@ -45,6 +45,8 @@ class Prepared:
     env: dict[str, str]
     clean_up: list[str] = field(default_factory=list)
     """Command that ends what the process leaves running; empty if nothing."""
+    has_mask: bool = False
+    """Whether it runs behind the mask of steps: without a sandbox or an image, and not as the user has allowed."""
 
 
 def inside(path: str | Path, folders: Iterable[str | Path]) -> bool:

@@ -12,6 +12,7 @@ from typing import Any
 from localvertex.containers.call import ContainerCommand, inside
 from localvertex.containers.sandbox import is_of_system
 from localvertex.errors import TaskFailed
+from localvertex.processes.mask import Mask
 from localvertex.values.buckets import Buckets
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.reading import parse_json
@@ -55,6 +56,35 @@ def check(call: ContainerCommand, output_file: Path | None = None) -> None:
             raise TaskFailed(
                 f"the command named {name} as an artifact, but it may not see this path", is_retryable=False
             )
+
+
+def check_links(folder: Path, mask: Mask, seen: Iterable[Path], output_file: Path | None = None) -> None:
+    """Remove links that lead to what the mask hides: localvertex would follow them for a later step.
+
+    Args:
+        folder: The working directory of a process that has ended.
+        mask: The mask behind which it ran.
+        seen: What it has seen of the work folder.
+        output_file: The executor output that it may have written.
+
+    Raises:
+        TaskFailed: It left one, or its output names such a path.
+    """
+    found = [each for each in _links(folder) if mask.hides(each, seen)] if mask.is_there else []
+    for path in found:
+        path.unlink()
+    if found:
+        raise TaskFailed(
+            f"the step left {found[0]}, a link to what steps must not read; it was removed", is_retryable=False
+        )
+    for name in _paths(_artifacts(output_file)) if output_file and mask.is_there else ():
+        if os.path.isabs(name) and mask.hides(name, seen):
+            raise TaskFailed(f"the step named {name} as an artifact, which steps must not read", is_retryable=False)
+
+
+def _links(folder: Path) -> Iterator[Path]:
+    for parent, folders, names in os.walk(folder):
+        yield from (path for name in (*folders, *names) if (path := Path(parent, name)).is_symlink())
 
 
 def links_out(gcs_root: Path | None) -> frozenset[tuple[str, str]]:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from localvertex_base.userinput.errors import UserError
 
-_ENGINES = ("docker", "podman")
+ENGINES = ("docker", "podman")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,8 +24,8 @@ class ContainerOptions:
 
     def __post_init__(self) -> None:
         """Refuse options that exclude each other."""
-        if self.engine not in ("", *_ENGINES):
-            raise UserError(f"--engine {self.engine}: expected {' or '.join(_ENGINES)}")
+        if self.engine not in ("", *ENGINES):
+            raise UserError(f"--engine {self.engine}: expected {' or '.join(ENGINES)}")
         if self.engine and self.allow_host_commands:
             raise UserError(
                 f"--engine {self.engine} and --allow-host-commands exclude each other: "

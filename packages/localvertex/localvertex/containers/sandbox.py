@@ -5,6 +5,7 @@ services and agents, or with temporary files stay out: /home, /root, /run, /var,
 """
 
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Iterable
@@ -15,11 +16,14 @@ from pathlib import Path
 from localvertex.containers import interpreter, variables
 from localvertex.containers.call import ContainerCommand, Prepared, inside
 from localvertex.containers.options import ContainerOptions
-from localvertex.processes import in_sandbox
+from localvertex.processes import in_sandbox, secret_places
 from localvertex.processes.answers import ask
+from localvertex.processes.mask import covering
 
 _LEFT_OUT = frozenset("boot dev home lost+found media mnt proc root run tmp var".split())
 """Top-level folders that stay empty; /dev and /proc are the sandbox's own."""
+
+_OF_PACKAGES = re.compile("usr|bin|sbin|lib.*|nix|gnu|snap|sys")
 
 _TEMPORARY = ("/tmp", "/var/tmp")  # noqa: S108 - folders of the sandbox
 
@@ -101,6 +105,7 @@ class Sandbox:
                 words += ["--symlink", os.readlink(entry.path), entry.path]
             elif entry.is_dir() and entry.name not in _LEFT_OUT:
                 words += ["--ro-bind", entry.path, entry.path]
+        words += covering(_only_roots())
         words += ["--proc", "/proc", "--dev", "/dev", "--dir", "/run", "--dir", "/var"]
         words += [word for path in sorted(glob("/dev/nvidia*")) for word in ("--dev-bind", path, path)]
         words += ["--ro-bind-try", _CERTIFICATES, _CERTIFICATES]
@@ -133,10 +138,19 @@ class Sandbox:
         return words + [word for each in ("/", *sorted({*hidden} - {users_home})) for word in ("--remount-ro", each)]
 
 
+def _only_roots() -> tuple[str, ...]:
+    """Return what the sandbox of root must not show; packages of the system have no such files."""
+    if os.geteuid() != 0:
+        return ()
+    shown = sorted(each for each in os.listdir("/") if each not in _LEFT_OUT and not _OF_PACKAGES.fullmatch(each))
+    folders = ("/usr/local", *(f"/{each}" for each in shown))
+    return secret_places.only_roots(*(each for each in folders if os.path.isdir(each) and not os.path.islink(each)))
+
+
 def is_of_system(path: str | Path) -> bool:
     """Return whether a path belongs to the system, so that every command may read it, if it exists."""
     place = os.path.realpath(path)
-    return place.split(os.sep)[1] not in _LEFT_OUT and not inside(place, _hidden())
+    return place.split(os.sep)[1] not in _LEFT_OUT and not inside(place, (*_hidden(), *_only_roots()))
 
 
 def _hidden() -> list[str]:

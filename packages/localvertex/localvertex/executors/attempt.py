@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from localvertex.containers import leftovers
+from localvertex.containers.call import Prepared
+from localvertex.containers.mounts import artifact_paths
 from localvertex.containers.stand_ins import StandIn
 from localvertex.errors import TaskFailed
 from localvertex.executors.context import Context
@@ -91,15 +94,28 @@ class Attempt:
         """Return the link to the work folder that `resolve_word` makes if it needs one."""
         return self.temporary / "work"
 
-    def run(self, command: list[str], env: dict[str, str], clean_up: list[str] | None = None) -> int:
-        """Run a command in the task's folder, and `clean_up` when it has ended in any way; return its exit code.
+    def run(self, prepared: Prepared) -> int:
+        """Run a process in the task's folder; return its exit code.
 
         Raises:
             Cancelled: The run was stopped.
-            TaskFailed: It cannot be started.
+            TaskFailed: It cannot be started, or left a link to what is hidden from it.
         """
         processes = self.context.processes
-        code = processes.wait(processes.start(command, cwd=self.folder, env=env, log=self.log, clean_up=clean_up))
+        code = processes.wait(
+            processes.start(
+                prepared.command,
+                cwd=self.folder,
+                env=prepared.env,
+                log=self.log,
+                clean_up=prepared.clean_up,
+                has_mask=prepared.has_mask,
+            )
+        )
+        if prepared.has_mask:
+            work_dir, output = self.context.work_dir, Path(self.executor_input["outputs"]["outputFile"])
+            seen = (self.context.run_dir, *artifact_paths(self.executor_input, work_dir=work_dir))
+            leftovers.check_links(self.folder, processes.mask, seen, output)
         processes.check_stopped()
         return code
 

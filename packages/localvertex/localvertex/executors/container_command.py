@@ -1,12 +1,14 @@
 """Container components: run their command in its image or a sandbox, or a local command given by `--image`."""
 
+import os
 from pathlib import Path
 from typing import ClassVar
 
 from localvertex.containers import leftovers
-from localvertex.containers.call import ContainerCommand
+from localvertex.containers.call import ContainerCommand, Prepared
 from localvertex.containers.gpus import visible_gpus
 from localvertex.containers.mounts import artifact_paths, mentioned_paths
+from localvertex.containers.options import ENGINES
 from localvertex.containers.programs import with_bash
 from localvertex.errors import TaskFailed
 from localvertex.executors.attempt import Attempt
@@ -44,7 +46,10 @@ class ContainerCommandExecutor:
         )
         env = attempt.add_own(env, base)
         if attempt.container.replacement:
-            code = attempt.run([*attempt.container.replacement, *words, *arguments], env)
+            # Who names a container engine gives what `--engine` gives.
+            has_mask = os.path.basename(attempt.container.replacement[0]) not in ENGINES
+            command = [*attempt.container.replacement, *words, *arguments]
+            code = attempt.run(Prepared(command=command, env=env, has_mask=has_mask))
         else:
             code = _run(attempt, words, arguments, env)
         attempt.report_exit(code)
@@ -85,7 +90,7 @@ def _run(attempt: Attempt, words: list[str], arguments: list[str], env: dict[str
     )
     prepared = containers.prepared(call)
     try:
-        return attempt.run(prepared.command, prepared.env, prepared.clean_up)
+        return attempt.run(prepared)
     finally:
         if containers.confines:
             leftovers.check(call, Path(attempt.executor_input["outputs"]["outputFile"]))

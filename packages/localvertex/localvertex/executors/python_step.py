@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import ClassVar
 
+from localvertex.containers.call import Prepared
 from localvertex.containers.stand_ins import StandIn, advice, is_plain
 from localvertex.errors import TaskFailed
 from localvertex.executors.attempt import Attempt
@@ -86,7 +87,8 @@ class PythonStepExecutor:
             executor_files.add_typed_values(attempt.executor_input)
         base, command = _own_environment(command, attempt)
         resolved = attempt.context.buckets.mount([attempt.resolve(part) for part in command])
-        code = attempt.run(resolved, attempt.add_own(attempt.environment(), base))
+        env = attempt.add_own(attempt.environment(), base)
+        code = attempt.run(Prepared(command=resolved, env=env, has_mask=True))
         attempt.report_exit(code)
         if code != 0:
             reason, missing = logs.failure_text(code, attempt.log), _MISSING.search(logs.last_exception(attempt.log))

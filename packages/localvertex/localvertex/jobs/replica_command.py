@@ -8,6 +8,7 @@ from localvertex.containers.call import ContainerCommand, Prepared
 from localvertex.containers.choice import Choice
 from localvertex.containers.gpus import VARIABLE
 from localvertex.containers.mounts import mentioned_paths, output_folders
+from localvertex.containers.options import ENGINES
 from localvertex.containers.programs import with_bash
 from localvertex.containers.variables import OUTPUT_FOLDERS, own_environment
 from localvertex.credentials.isolation import IsolatedCredentials
@@ -81,7 +82,9 @@ class ReplicaCommands:
                 program = env["PIP_PYTHON"]
             command = buckets.mount([program, *arguments])
             env |= metadata
-            return Prepared(command=command, env=env)
+            # Who names a container engine gives what `--engine` gives.
+            has_mask = not (pool.has_local_command and Path(program).name in ENGINES)
+            return Prepared(command=command, env=env, has_mask=has_mask)
         declared = frozenset((*pool.env, *service, *metadata))
         call = self._call(replica, env | metadata, declared, own)
         self._calls.append(call)

@@ -39,6 +39,7 @@ class ReplicaProcess:
     """Host and port where the other replicas expect it."""
     clean_up: list[str] = field(default_factory=list)
     """Command that ends what the end of its process leaves running."""
+    has_mask: bool = True
     spans: list[Span] = field(default_factory=list)
     is_running: bool = False
     _process: Process | None = None
@@ -93,7 +94,12 @@ class ReplicaProcess:
             logs.add(self.log, f"--- start {self.num_starts + 1} ---")
         self.metadata.reset()
         process = self.processes.start(
-            self.command, cwd=self.folder, env=self.env, log=self.log, clean_up=self.clean_up
+            self.command,
+            cwd=self.folder,
+            env=self.env,
+            log=self.log,
+            clean_up=self.clean_up,
+            has_mask=self.has_mask,
         )
         self.spans.append(Span(start=time.time()))
         self._process, self.is_running = process, True

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
 
+from localvertex.containers import leftovers
 from localvertex.containers.choice import Choice
 from localvertex.containers.variables import OUTPUT_FOLDERS
 from localvertex.credentials.isolation import IsolatedCredentials, NoCredentials
@@ -102,6 +103,7 @@ def run_job(
                 disturb=disturb,
             ).execute()
         finally:
+            leftovers.check_links(workspace.folder, processes.mask, (workspace.folder, *workspace.readable))
             commands.check_leftovers()
         credentials.secrets.remove_from([*workspace.folder.glob("*.log"), *workspace.folder.glob("log.txt")])
         return replace(outcome, error=credentials.secrets.remove(outcome.error))
@@ -133,6 +135,7 @@ def _replicas_of(
                     command=prepared.command,
                     env=prepared.env,
                     clean_up=prepared.clean_up,
+                    has_mask=prepared.has_mask,
                     folder=workspace.folder,
                     processes=processes,
                     metadata=metadata,

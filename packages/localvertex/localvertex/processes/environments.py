@@ -96,7 +96,9 @@ def build(
             # Byte code of all modules is most of what an installation costs; the first import writes what it needs.
             lazy = {} if "PYTHONDONTWRITEBYTECODE" in env else {"PIP_COMPILE": "0"}
             with index_report.listed(report) as listing:
-                code = processes.run(install, cwd=cwd, env=_activated(env, folder) | lazy | listing, log=log)
+                code = processes.run(
+                    install, cwd=cwd, env=_activated(env, folder) | lazy | listing, log=log, writable=[folder]
+                )
                 if code != 0:
                     shutil.rmtree(folder, ignore_errors=True)
                     reason = logs.conflict(log) or logs.failure_text(code, log)

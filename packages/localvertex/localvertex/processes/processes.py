@@ -1,15 +1,17 @@
 """The processes of a run: each has its own supervisor, and all are stopped together."""
 
+import itertools
 import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from localvertex.errors import Cancelled, TaskFailed
-from localvertex.processes import sinks
+from localvertex.processes import logs, sinks
+from localvertex.processes.mask import Covered, Mask
 from localvertex.processes.sinks import Sink
 from localvertex_base import linux
 
@@ -17,6 +19,9 @@ _SUPERVISOR = str(Path(__file__).with_name("supervisor.py"))
 
 _STOP = 0
 """Not a signal: the supervisor ends the command, see supervisor.py."""
+
+_NUMBERS, _NUM_NUMBERS = itertools.count(), 16
+"""Of processes behind the mask; so many in a row have different ids, as TensorFlow's event files need."""
 
 MAX_ARGUMENT_BYTES = 131_072
 """Linux refuses longer single arguments (MAX_ARG_STRLEN, 32 pages)."""
@@ -30,7 +35,8 @@ class Process:
         command: list[str],
         *,
         cwd: Path,
-        env: dict[str, str],
+        covered: Covered,
+        log: Path,
         sink: Sink,
         grace_seconds: float,
         hold: int | None,
@@ -38,16 +44,18 @@ class Process:
     ) -> None:
         self._lifeline, other_end = socket.socketpair()
         self._sink, self._lock = sink, threading.Lock()
+        self._covered, self._log = covered, log
         self.num_left = 0
         """Processes that were alive when the command had ended, and that its supervisor ended then."""
         kept = [other_end.fileno()] if hold is None else [other_end.fileno(), hold]
-        supervisor = [sys.executable, "-I", "-S", _SUPERVISOR, ",".join(map(str, kept)), str(grace_seconds)]
+        supervisor = [*covered.words, sys.executable, "-I", "-S", _SUPERVISOR, ",".join(map(str, kept))]
+        supervisor += [f"{grace_seconds},{next(_NUMBERS) % _NUM_NUMBERS if covered.words else 0}"]
         supervisor += [str(len(clean_up)), *clean_up]
         try:
             self._process = subprocess.Popen(
                 [*supervisor, *command],
                 cwd=cwd,
-                env=env,
+                env=covered.env,
                 stdin=subprocess.DEVNULL,
                 stdout=sink.fd,
                 stderr=subprocess.STDOUT,
@@ -57,6 +65,7 @@ class Process:
         except (OSError, ValueError) as error:
             # ValueError: a null byte in an argument, or an invalid name of an environment variable.
             self._lifeline.close()
+            covered.collect()
             raise TaskFailed(f"cannot start {command[0]}: {error}", is_retryable=False) from None
         finally:
             other_end.close()
@@ -72,6 +81,8 @@ class Process:
             with suppress(OSError):
                 self.num_left = sum(self._lifeline.recv(1))
         self._sink.wait()
+        for line in self._covered.collect():
+            logs.add(self._log, line)
         return code if code >= 0 else 128 - code
 
     def stop(self) -> None:
@@ -91,13 +102,20 @@ class Processes:
     """All processes of a run."""
 
     def __init__(
-        self, *, grace_seconds: float, hold: int | None = None, secrets: Callable[[], list[str]] = list
+        self,
+        *,
+        grace_seconds: float,
+        hold: int | None = None,
+        secrets: Callable[[], list[str]] = list,
+        mask: Mask | None = None,
     ) -> None:
         self.grace_seconds = grace_seconds
         self.hold = hold
         """File descriptor of the run's lock, which the last supervisor to end releases."""
         self.secrets = secrets
         """Returns the texts that must not get into a log."""
+        self.mask = mask or Mask(is_wanted=False)
+        """What commands see of this machine, except those with a sandbox of their own."""
         self._lock = threading.Lock()
         self._running: set[Process] = set()
         self.num_left = 0
@@ -105,14 +123,16 @@ class Processes:
         self.stopped = threading.Event()
         """Set when `stop` is called; read-only for callers."""
 
-    def run(self, command: list[str], *, cwd: Path, env: dict[str, str], log: Path) -> int:
-        """Run a command to its end and return its exit code.
+    def run(
+        self, command: list[str], *, cwd: Path, env: dict[str, str], log: Path, writable: Sequence[Path] = ()
+    ) -> int:
+        """Run a command to its end and return its exit code; `writable` are folders that it may write, too.
 
         Raises:
             Cancelled: The run was stopped before or while the command ran.
             TaskFailed: The command cannot be started.
         """
-        code = self.wait(self.start(command, cwd=cwd, env=env, log=log))
+        code = self.wait(self.start(command, cwd=cwd, env=env, log=log, writable=writable))
         self.check_stopped()
         return code
 
@@ -125,9 +145,26 @@ class Processes:
         return code
 
     def start(
-        self, command: list[str], *, cwd: Path, env: dict[str, str], log: Path, clean_up: list[str] | None = None
+        self,
+        command: list[str],
+        *,
+        cwd: Path,
+        env: dict[str, str],
+        log: Path,
+        clean_up: list[str] | None = None,
+        has_mask: bool = True,
+        writable: Sequence[Path] = (),
     ) -> Process:
-        """Start a command that `stop` will end; `clean_up` is a command that runs when it has ended in any way.
+        """Start a command that `stop` will end.
+
+        Args:
+            command: The command.
+            cwd: Its working directory.
+            env: Its variables.
+            log: The file for its output.
+            clean_up: A command that runs when it has ended in any way.
+            has_mask: Whether it runs behind the mask.
+            writable: Folders of the work folder that it may write, besides its working directory.
 
         Raises:
             Cancelled: The run is being stopped.
@@ -137,10 +174,12 @@ class Processes:
         with self._lock:
             self.check_stopped()
             with sinks.opened(log, self.secrets(), self.hold) as sink:
+                mask = self.mask if has_mask else Mask(is_wanted=False)
                 process = Process(
                     command,
                     cwd=cwd,
-                    env=env,
+                    covered=mask.cover(command, cwd=cwd, env=env, writable=writable),
+                    log=log,
                     sink=sink,
                     grace_seconds=self.grace_seconds,
                     hold=self.hold,

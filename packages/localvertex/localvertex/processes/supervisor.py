@@ -1,10 +1,10 @@
 """Run one command; end it and everything it started when the lifeline to the parent closes.
 
-Started as `python -I -S supervisor.py LIFELINE[,HELD] GRACE_SECONDS N CLEAN_UP... COMMAND...`, where the N words of
-CLEAN_UP are a command that runs after COMMAND, however that ended; N may be 0. Each byte that arrives on the file
-descriptor LIFELINE is the number of a signal for the command's process group. 0 and end of file mean stop: SIGTERM
-first, SIGKILL after the grace time. A parent that dies, in any way, closes the lifeline too, so no process outlives
-it. The file descriptor HELD is only kept open until the end.
+Started as `python -I -S supervisor.py LIFELINE[,HELD] GRACE_SECONDS[,SKIPPED] N CLEAN_UP... COMMAND...`, where the N
+words of CLEAN_UP are a command that runs after COMMAND, however that ended; N may be 0. SKIPPED process ids are not
+used. Each byte that arrives on the file descriptor LIFELINE is the number of a signal for the command's process group.
+0 and end of file mean stop: SIGTERM first, SIGKILL after the grace time. A parent that dies, in any way, closes the
+lifeline too, so no process outlives it. The file descriptor HELD is only kept open until the end.
 Exits with the command's code, or 128 + signal as a container does. Before that it writes a byte to LIFELINE: how many
 processes a command that was not killed has left. Standard library and linux.py only.
 """
@@ -215,9 +215,22 @@ def _run_to_end(command: list[str]) -> None:
         time.sleep(0.01)
 
 
+def _skip_process_ids(number: int) -> None:
+    """Let threads use up ids: all process tables of masks begin with 1, and programs name common files by their id."""
+    if number:
+        import _thread
+
+        for _ in range(number):
+            _thread.start_new_thread(int, ())
+        while _thread._count():  # noqa: SLF001 - `threading` takes longer to import
+            time.sleep(0.0001)
+
+
 def main() -> None:
     """Run the command of the command line."""
-    kept, grace_seconds, num_words = [int(fd) for fd in sys.argv[1].split(",")], float(sys.argv[2]), int(sys.argv[3])
+    kept, num_words = [int(fd) for fd in sys.argv[1].split(",")], int(sys.argv[3])
+    grace_seconds, skipped = [float(each) for each in f"{sys.argv[2]},0".split(",")][:2]
+    _skip_process_ids(int(skipped))
     clean_up_command, command = sys.argv[4 : 4 + num_words], sys.argv[4 + num_words :]
     # The command inherits none of them: exec closes what is not inheritable.
     for fd in kept:

@@ -3,6 +3,7 @@
 import math
 import os
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -15,10 +16,11 @@ from localvertex.containers.options import ContainerOptions
 from localvertex.containers.stand_ins import StandIns
 from localvertex.executors.api_access import ApiAccess
 from localvertex.jobs import Fault
+from localvertex.processes.mask import Mask
 from localvertex.store import record as run_record
 from localvertex.values import facts
 from localvertex.values.arguments import CommandPrefixes
-from localvertex.values.configuration import Configuration
+from localvertex.values.configuration import MASK, Configuration
 from localvertex_base.userinput.errors import UserError
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,99}")
@@ -74,6 +76,17 @@ class Options:
             UserError: A folder or an interpreter of the configuration is not one.
         """
         return Choice(self.containers, command_prefixes=self.command_prefixes, stand_ins=StandIns(self.configuration))
+
+    def mask(self, work_dir: Path, given: Iterable[Path] = ()) -> Mask:
+        """Return what steps and jobs see of this machine; `given` are paths that the user has chosen for a run."""
+        stand_ins = self.configuration.image.values()
+        paths = [Path(each[name]) for each in stand_ins for name in ("path", "python") if name in each]
+        return Mask(
+            work_dir=work_dir,
+            given=(*given, *paths, *([self.gcs_root] if self.gcs_root else [])),
+            has_credentials=self.with_credentials,
+            is_wanted=self.configuration.sandbox == MASK,
+        )
 
     def __post_init__(self) -> None:
         """Refuse values out of range."""

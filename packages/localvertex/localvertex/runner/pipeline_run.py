@@ -71,17 +71,24 @@ class PipelineRun:
             options.configuration.packages.get("relax", ()),
         )
         self._notes += filter(None, [pins.announcement(self._pins)])
-        if given := given_outputs.given_paths(file.pipeline):
-            self._notes.append(f"given in {options.configuration.file}, not run: {', '.join(given)}")
+        if not_run := given_outputs.given_paths(file.pipeline):
+            self._notes.append(f"given in {options.configuration.file}, not run: {', '.join(not_run)}")
         if self._buckets.root is not None and output_directory:
             job = job | {"pipeline_root": output_directory}
             self._buckets.create_named(output_directory)
         self._credentials = UserCredentials() if options.with_credentials else NoCredentials()
-        self._processes = Processes(grace_seconds=options.grace_seconds, secrets=self._credentials.secrets.live)
+        given = given_paths(
+            self._inputs.parameters, file_values(self._file), self._inputs.artifacts, work_dir=self.work_dir
+        )
+        self._processes = Processes(
+            grace_seconds=options.grace_seconds,
+            secrets=self._credentials.secrets.live,
+            mask=options.mask(self.work_dir, given),
+        )
         constants = [each.constant for task in tasks_of_file(file) for each in task.parameters.values()]
         self._credentials.secrets.learn_declared([dict(inputs.parameters), constants])
         self._first_secrets = self._credentials.secrets.spellings()
-        self._context = self._new_context(job, options)
+        self._context = self._new_context(job, options, given)
         self._held = ExitStack()
         self._root = root_task(file.pipeline, self._inputs, self.run_dir)
         self._root.started_at = record.seconds_of(self._earlier.get("start_time"))
@@ -111,7 +118,7 @@ class PipelineRun:
         self._hold = hold or run_folder.create(self.run_dir, file, self._record.begin)
         self._processes.hold = self._hold.fileno()
 
-    def _new_context(self, job: dict[str, str], options: Options) -> Context:
+    def _new_context(self, job: dict[str, str], options: Options, given: tuple[Path, ...]) -> Context:
         return Context(
             run_id=self.run_id,
             pipeline_name=self._file.pipeline.name,
@@ -136,12 +143,7 @@ class PipelineRun:
                 self._earlier.get("file", self._file.path),
                 options.container_choice.stand_ins.sources,
             ),
-            given_paths=given_paths(
-                self._inputs.parameters,
-                file_values(self._file),
-                self._inputs.artifacts,
-                work_dir=self.work_dir,
-            ),
+            given_paths=given,
         )
 
     @property
@@ -162,7 +164,7 @@ class PipelineRun:
         pipeline = self._file.pipeline
         if line := container_commands.announcement(pipeline, self._context.containers):
             self._context.warnings.add(line)
-        for text in self._notes:
+        for text in filter(None, [self._processes.mask.warning, *self._notes]):
             self._context.warnings.add(text)
         self._display.on_start(self.run_dir, self._root)
         temporary.remove_left(step_file.FILES)

@@ -8,6 +8,7 @@ import threading
 from pathlib import Path
 
 from localvertex.errors import TaskFailed
+from localvertex.processes.mask import Mask
 
 
 def copy(source: Path, target: Path, *, link_below: Path | None = None) -> None:
@@ -56,6 +57,8 @@ class _Copy:
             target.symlink_to(os.path.relpath(inside, target.parent))
         elif entry.is_symlink() and (real in parents or not real.exists()):
             target.symlink_to(entry.readlink())
+        elif entry.is_symlink() and Mask().hides(real):
+            raise PermissionError(f"{entry} leads to {real}, which steps must not read")
         else:
             self.add(real, target, (*parents, real))
 

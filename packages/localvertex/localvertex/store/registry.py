@@ -13,6 +13,7 @@ from zlib import crc32
 
 from localvertex.containers.call import inside
 from localvertex.containers.mounts import JOB_FOLDERS
+from localvertex.processes.mask import Mask
 from localvertex.store import copies, record, run_folder
 from localvertex.store.model_versions import ModelVersions
 from localvertex.store.models.reading import DEFAULT, FILES, SOURCE, UPLOADED_BY, check_alias
@@ -93,6 +94,8 @@ def add_version(
         api = work_dir.resolve() / "api"
         if source and inside(source, [api]) and not inside(source, [api / each for each in JOB_FOLDERS]):
             raise ValueError(f"{source} has the token and records of the server, which are no files of a model")
+        if source and Mask().hides(source):
+            raise ValueError(f"{source} has credentials, which are no files of a model; give their own folder")
         is_copied = source is not None and _copy_files(source, staged / FILES, work_dir)
         with versions.changing():
             check(versions)

@@ -1,5 +1,7 @@
 """The file localvertex.toml: what a run uses in place of what it does not have on this machine.
 
+    sandbox = "mask"                        # hide secrets and other runs from steps and jobs; or "none"
+
     [step.train-model]                      # the task's path in the graph, for example "group.train-model"
     outputs = {model = "given/model", accuracy = 0.93}
 
@@ -33,7 +35,7 @@ from typing import Any
 
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.reading import parse_toml, read_bytes
-from localvertex_base.userinput.spelling import did_you_mean, quote
+from localvertex_base.userinput.spelling import did_you_mean, join_or, quote
 
 FILE = "localvertex.toml"
 MAX_BYTES = 2**20
@@ -47,6 +49,8 @@ _TABLES: dict[str, dict[str, Any]] = {
 }
 """The keys of each table with the type of each value, `*` for any name; a path is a text in the file."""
 
+MASK, NO_SANDBOX = _SANDBOXES = ("mask", "none")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Configuration:
@@ -58,6 +62,8 @@ class Configuration:
 
     file: Path | None = None
     """None: there is none."""
+    sandbox: str = MASK
+    """Whether steps and jobs run behind a mask."""
     step: Mapping[str, Any] = field(default_factory=dict)
     """Paths in outputs are relative to `folder`."""
     image: Mapping[str, Any] = field(default_factory=dict)
@@ -65,7 +71,9 @@ class Configuration:
     buckets: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Check the tables, and make the paths in them absolute."""
+        """Check the values, and make the paths in them absolute."""
+        if self.sandbox not in _SANDBOXES:
+            raise UserError(f"sandbox is {quote(self.sandbox)}; expected {join_or(map(quote, _SANDBOXES))}")
         for name, keys in _TABLES.items():
             object.__setattr__(self, name, _checked(name, getattr(self, name), keys, self.folder))
         for address in self.buckets.get("files", {}):
@@ -140,8 +148,9 @@ def read(file: Path) -> Configuration:
         raise UserError(f"{file} has {len(data):,} bytes; expected at most {MAX_BYTES:,}")
     tables = parse_toml(data, str(file))
     try:
-        for name in tables.keys() - _TABLES:
-            raise UserError(f"unknown table [{name}]{did_you_mean(name, _TABLES)}; expected {', '.join(_TABLES)}")
+        known = (*_TABLES, "sandbox")
+        for name in tables.keys() - {*known}:
+            raise UserError(f"unknown table [{name}]{did_you_mean(name, known)}; expected {', '.join(known)}")
         return Configuration(file=file.absolute(), **tables)
     except UserError as error:
         raise UserError(f"{file}: {error}") from None

@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import stat
 import tempfile
 import time
 from collections.abc import Collection, Iterator
@@ -17,8 +18,8 @@ _MIN_AGE_SECONDS = 60.0
 
 @contextmanager
 def temporary_folder() -> Iterator[str]:
-    """Make a folder in TMPDIR and remove it afterwards."""
-    with tempfile.TemporaryDirectory(prefix=_PREFIX, ignore_cleanup_errors=True) as name:
+    """Make a folder below TMPDIR and remove it afterwards."""
+    with tempfile.TemporaryDirectory(prefix=_PREFIX, dir=_parent(), ignore_cleanup_errors=True) as name:
         lock = os.open(name, os.O_RDONLY | os.O_DIRECTORY)
         try:
             # Without locks on this file system, `remove_left` cannot lock the folder either.
@@ -29,6 +30,20 @@ def temporary_folder() -> Iterator[str]:
             os.close(lock)
 
 
+def parent() -> str:
+    """Return the folder of this user with all temporary folders, whether it exists or not."""
+    return os.path.join(tempfile.gettempdir(), f"localvertex-{os.geteuid()}")
+
+
+def _parent() -> str:
+    """Return the folder for a new one: TMPDIR itself if another user has taken the name."""
+    with suppress(FileExistsError):
+        os.mkdir(parent(), 0o700)
+    status = os.lstat(parent())
+    is_own = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & 0o077
+    return parent() if is_own else tempfile.gettempdir()
+
+
 def remove_left(own_files: Collection[str] = ()) -> None:
     """Remove the empty folders of processes that were killed; a folder with files stays, because they may be a user's.
 
@@ -36,7 +51,7 @@ def remove_left(own_files: Collection[str] = ()) -> None:
         own_files: A folder with exactly these files, which localvertex writes, is removed as well.
     """
     before = time.time() - _MIN_AGE_SECONDS
-    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+    for folder in (each for above in (tempfile.gettempdir(), parent()) for each in Path(above).glob(f"{_PREFIX}*")):
         with suppress(OSError):
             status = folder.lstat()
             if status.st_uid == os.geteuid() and status.st_mtime < before:

@@ -68,6 +68,9 @@ class JobHost:
         Yields what its processes find, and what notes which faults happen to it.
         """
         ledger = FaultLedger(self._options.faults)
+        running.processes.mask = self._options.mask(self._work_dir, [self.buckets])
+        if text := running.processes.mask.warning:
+            running.warn(text)
         with closing(NoCredentials()) as credentials:
             machine = Machine(
                 work_dir=self._work_dir.absolute(),

@@ -104,6 +104,7 @@ class ServingProcess:
                 env=prepared.env,
                 log=serving.log,
                 clean_up=prepared.clean_up,
+                has_mask=prepared.has_mask,
             )
         except TaskFailed as error:
             self._held.close()
@@ -240,7 +241,7 @@ class ServingProcess:
             if not prefix and words[0] in ("python", "python3"):
                 words[0] = env["PIP_PYTHON"]
             # Servers that know the variable are not open to other machines; the service has none like it.
-            return Prepared(command=words, env={"AIP_HTTP_HOST": "127.0.0.1", **env})
+            return Prepared(command=words, env={"AIP_HTTP_HOST": "127.0.0.1", **env}, has_mask=True)
         return machine.choice.how.prepared(self._call(command, arguments, env, frozenset((*service, *own))))
 
     def _call(

@@ -12,6 +12,7 @@ import requests
 from kfp import dsl
 
 from localvertex.store.record import LOCK, is_running
+from vertex_testing.processes import with_own_id, working_in
 from vertex_testing.runs import STEP, Command, Compile, StartRun
 from vertex_testing.server import Server, wait_until
 
@@ -71,9 +72,10 @@ class Waiting:
             (self.folder / name).touch()
 
     def pid(self) -> int:
-        """Wait until the second step runs."""
+        """Wait until the second step runs; return the id of its process."""
         path = self.folder / "pid"
-        return int(wait_until(lambda: path.is_file() and path.read_text()))
+        number = int(wait_until(lambda: path.is_file() and path.read_text()))
+        return with_own_id(number, working_in(self.folder.parent)).pid
 
 
 @pytest.fixture

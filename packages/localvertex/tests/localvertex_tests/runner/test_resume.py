@@ -23,19 +23,20 @@ from vertex_testing.server import wait_until
 @dsl.component(**STEP)
 def work(folder: str, name: str, data: Output[Dataset], seconds: float = 0.0) -> str:
     """Leave one file per run of this step; fail when an earlier process of the same step is still running."""
-    import os
+    import fcntl
     import pathlib
     import time
 
     mine = pathlib.Path(folder) / f"{name}.{time.time_ns()}"
     for other in mine.parent.glob(f"{name}.*"):
-        if other.read_text() and pathlib.Path(f"/proc/{other.read_text()}").exists():
-            raise RuntimeError(f"{other} is still running")
-    mine.write_text(str(os.getpid()))
-    time.sleep(seconds)
+        # Its process holds the lock as long as it lives.
+        with other.open() as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    with mine.open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        time.sleep(seconds)
     pathlib.Path(data.path).write_text(name)
     data.metadata["name"] = name
-    mine.write_text("")
     return name
 
 

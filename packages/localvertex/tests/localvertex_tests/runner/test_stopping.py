@@ -12,7 +12,7 @@ import psutil
 import pytest
 from kfp import dsl
 
-from vertex_testing.processes import have_ended
+from vertex_testing.processes import have_ended, with_own_id, working_in
 from vertex_testing.runs import STEP, Command, Execute, StartRun
 from vertex_testing.server import wait_until
 
@@ -64,8 +64,9 @@ def running(start_run: StartRun, tmp_path: Path) -> Start:
         values = ("--parameter", f"folder={folder}", "--parameter", f"stubborn={str(stubborn).lower()}")
         process = start_run(spreads, *options, *values)
         wait_until((folder / "ready").exists)
-        own = [psutil.Process(int(each.name)) for each in folder.iterdir() if each.name.isdigit()]
-        return process, [*own, *psutil.Process(process.pid).children(recursive=True)]
+        found = psutil.Process(process.pid).children(recursive=True)
+        own = [with_own_id(int(each.name), found) for each in folder.iterdir() if each.name.isdigit()]
+        return process, [*own, *found]
 
     return start
 
@@ -136,8 +137,8 @@ def leave_behind(folder: str) -> None:
     import subprocess
     import sys
 
-    left = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
-    (pathlib.Path(folder) / "pid").write_text(str(left.pid))
+    subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
+    (pathlib.Path(folder) / "left").touch()
 
 
 @dsl.pipeline(name="leaves")
@@ -147,4 +148,5 @@ def leaves(folder: str) -> None:
 
 def test_background_processes_of_a_step_end_with_it(execute: Execute, tmp_path: Path) -> None:
     assert execute(leaves, {"folder": str(tmp_path)})["state"] == "SUCCEEDED"
-    assert not psutil.pid_exists(int(Path(tmp_path / "pid").read_text()))
+    assert (tmp_path / "left").exists()
+    assert not working_in(tmp_path)

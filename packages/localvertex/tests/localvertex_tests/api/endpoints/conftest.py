@@ -3,9 +3,11 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import psutil
 import pytest
 from localvertex_tests.support import serving
 
+from vertex_testing.processes import with_own_id
 from vertex_testing.server import PARENT, Server
 
 MACHINE = {"machineSpec": {"machineType": "n1-standard-2"}, "minReplicaCount": 1}
@@ -58,7 +60,8 @@ class Client:
         """Return the id of the process that answers."""
         answer = self.predict(endpoint, 1).json()
         assert "predictions" in answer, answer
-        return int(answer["predictions"][0]["by"]["pid"])
+        number = int(answer["predictions"][0]["by"]["pid"])
+        return with_own_id(number, psutil.Process(self.server.process.pid).children(recursive=True)).pid
 
     def get(self, name: str) -> Any:
         """Return a resource."""

@@ -10,7 +10,7 @@ from kfp import dsl
 from localvertex_tests.support import serving
 
 from localvertex.store import registry
-from vertex_testing.processes import has_ended
+from vertex_testing.processes import command_line, has_ended, with_own_id
 from vertex_testing.runs import STEP, Execute, StartRun
 from vertex_testing.server import wait_until
 
@@ -63,7 +63,7 @@ def deploys(folder: str, waits: bool) -> None:
 
 def process_in(folder: Path) -> psutil.Process:
     wait_until((folder / "pid").exists)
-    return psutil.Process(int((folder / "pid").read_text()))
+    return with_own_id(int((folder / "pid").read_text()), psutil.Process().children(recursive=True))
 
 
 @pytest.mark.slow
@@ -71,7 +71,8 @@ def test_the_process_of_a_deployed_model_ends_with_the_run(execute: Execute, tmp
     registry.add(work_dir, MODEL)
     record = execute(deploys, {"folder": str(tmp_path), "waits": False})
     assert record["state"] == "SUCCEEDED", record["error"]
-    assert not psutil.pid_exists(int((tmp_path / "pid").read_text()))
+    left = psutil.Process().children(recursive=True)
+    assert not [each for each in left if serving.__file__ in command_line(each)]
     (file,) = (work_dir / "endpoints").glob("*/endpoint.json")
     assert '"modelVersionId": "1"' in file.read_text()
 

@@ -12,11 +12,11 @@ import pytest
 from localvertex_tests.support.tuning import KIND, UNITS, pool, starts, trials_of, tune
 
 import localvertex
+from vertex_testing.processes import working_in
 from vertex_testing.runs import Compile
 
 THIRD_WAITS = """
 if trial == "3" and not (folder / "go").exists():
-    (folder / "pid").write_text(str(os.getpid()))
     (folder / "third").touch()
     time.sleep(600)
 report("accuracy", int(given["units"]), 1)
@@ -39,7 +39,7 @@ def test_a_killed_run_repeats_only_the_trials_that_had_not_finished(
     (tmp_path / "go").touch()
     record = localvertex.resume("killed", options=localvertex.Options(work_dir=work_dir, grace_seconds=1))
     assert record["state"] == "SUCCEEDED", record["error"]
-    assert not Path(f"/proc/{(tmp_path / 'pid').read_text()}").exists()
+    assert not working_in(tmp_path)
     assert {trial: len(each) for trial, each in starts(tmp_path).items()} == {1: 1, 2: 1, 3: 2, 4: 1}
     assert [each["state"] for each in trials_of(work_dir, "killed")] == ["SUCCEEDED"] * 4
 
@@ -59,7 +59,7 @@ def test_a_stopped_run_leaves_no_trial_running_and_a_resumed_one_repeats_none_th
     run.stop()
     thread.join()
     assert states == ["CANCELLED"]
-    assert not Path(f"/proc/{(tmp_path / 'pid').read_text()}").exists()
+    assert not working_in(tmp_path)
     assert [each["state"] for each in trials_of(work_dir, "stopped")] == ["SUCCEEDED", "SUCCEEDED", "STOPPING"]
     (tmp_path / "go").touch()
     record = localvertex.resume("stopped", options=options)
