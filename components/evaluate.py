@@ -13,6 +13,7 @@ def evaluate(
     confusion_matrix: dsl.Output[dsl.ClassificationMetrics],
     report: dsl.Output[dsl.HTML],
     predictions: dsl.Output[dsl.Artifact],
+    minimum_score: float,
 ) -> float:
     """Evaluate the best checkpoint (by validation) on the test split.
 
@@ -23,6 +24,7 @@ def evaluate(
         confusion_matrix: Rows are true classes, columns are predicted classes.
         report: Page with curves, the confusion matrix and the worst errors.
         predictions: Predictions on validation and test images, JSON Lines (docs/evaluation.md).
+        minimum_score: Score that the model has to reach; below it, the metrics have the reason why none is made.
 
     Returns:
         Score of the run's metric on the test split, 0 to 1.
@@ -37,5 +39,8 @@ def evaluate(
         is_noted=True,
     )
     metrics.metadata.update(result.metrics)
+    if result.score < minimum_score:
+        reason = f"{result.metric} {result.score:.4f} is below minimum_score {minimum_score:g}"
+        metrics.metadata["reason"] = reason
     confusion_matrix.log_confusion_matrix(list(result.class_names), result.confusion_matrix)
     return result.score

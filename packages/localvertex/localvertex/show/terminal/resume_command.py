@@ -1,14 +1,13 @@
 """The command that resumes a run, ready to paste into the shell that started it."""
 
 import json
-import os
 import shlex
-import shutil
 import sys
 from pathlib import Path
 from typing import Any
 
 from localvertex.processes.sinks import MASK
+from localvertex_base.userinput.cli import command_word
 
 
 def sentence(content: dict[str, Any]) -> str:
@@ -37,11 +36,5 @@ def _program() -> list[str]:
     """Return how this program was called: its script, or this Python and the module."""
     script = Path(sys.argv[0])
     if script.name == "localvertex" and script.is_file():
-        return [_short(script)]
-    return [_short(Path(sys.executable)), "-m", "localvertex"]
-
-
-def _short(program: Path) -> str:
-    """Return a program's name if the shell finds it, otherwise its path. Links are kept: a venv's Python is one."""
-    path, found = os.path.abspath(program), shutil.which(program.name)
-    return program.name if found and os.path.abspath(found) == path else path
+        return [command_word(str(script))]
+    return [command_word(sys.executable), "-m", "localvertex"]

@@ -9,6 +9,7 @@ from rich.text import Text
 from localvertex.show import results
 from localvertex.show.terminal.rows import align, num_fitting, wrap
 from localvertex.show.terminal.summary import console, seconds_of, state_text
+from localvertex.store import outcome
 
 _COLUMNS = ("run", "state", "seconds", "result", "started", "pipeline")
 _SECONDS = _COLUMNS.index("seconds")
@@ -40,7 +41,7 @@ def show(records: list[dict[str, Any]]) -> None:
 
 def _cells(content: dict[str, Any]) -> tuple[Text, ...]:
     """Return the cells of a run in the order of the columns."""
-    is_same = any(map(results.has_nothing_new, content["tasks"]))
+    is_same = any(map(outcome.has_nothing_new, content["tasks"]))
     return (
         Text(content["run_id"]),
         state_text(content["state"]),
