@@ -37,10 +37,8 @@ def evaluate(
         report_path=report.path,
         predictions_path=predictions.path,
         is_noted=True,
+        minimum_score=minimum_score,
     )
     metrics.metadata.update(result.metrics)
-    if result.score < minimum_score:
-        reason = f"{result.metric} {result.score:.4f} is below minimum_score {minimum_score:g}"
-        metrics.metadata["reason"] = reason
     confusion_matrix.log_confusion_matrix(list(result.class_names), result.confusion_matrix)
     return result.score
