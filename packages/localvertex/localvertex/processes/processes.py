@@ -57,7 +57,7 @@ class Process:
         except (OSError, ValueError) as error:
             # ValueError: a null byte in an argument, or an invalid name of an environment variable.
             self._lifeline.close()
-            raise TaskFailed(f"cannot start {command[0]}: {error}", is_retryable=False) from None
+            raise TaskFailed(f"cannot start {command[0]}: {error}", exit_code=127, is_retryable=False) from None
         finally:
             other_end.close()
 

@@ -1,4 +1,4 @@
-"""The command that resumes a run, ready to paste into the shell that started it."""
+"""The command that resumes a run, or runs it with another parameter, ready to paste into the shell that started it."""
 
 import json
 import shlex
@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from localvertex.processes.sinks import MASK
+from localvertex.show.terminal import wrong_input
 from localvertex_base.userinput.cli import command_word
+from localvertex_base.userinput.spelling import quote
 
 
 def sentence(content: dict[str, Any]) -> str:
@@ -18,6 +20,9 @@ def sentence(content: dict[str, Any]) -> str:
     """
     if MASK in json.dumps(content["parameters"], default=str):
         return "cannot be resumed, because a secret in its parameters is not stored; run the file again"
+    if wrong := wrong_input.parameter_of(content):
+        words = wrong_input.command(content, wrong, _program())
+        return f"correct {wrong}, now {quote(content['parameters'][wrong])}, and run again: {shlex.join(words)}"
     return f"resume: {command(content, _program())}"
 
 

@@ -54,7 +54,7 @@ export default function Run({ params, query }) {
         ${whole.description && html`<${LongText} look="description" text=${whole.description} />`}
         <${Facts} facts=${factsOf(run)} />
         ${run.error && html`<${Failure} run=${run} tasks=${tasks} />`}
-        ${report?.resume && ["FAILED", "CANCELLED"].includes(run.state) && html`<${Resume} command=${report.resume} />`}
+        ${report?.resume && ["FAILED", "CANCELLED"].includes(run.state) && html`<${Resume} of=${report} />`}
         <${Outcome} run=${run} tasks=${tasks} trained=${trained} job=${job} />`
       }
       <div class="columns ${entry ? "chosen" : ""}">
@@ -115,8 +115,10 @@ function factsOf(run) {
   ];
 }
 
-/** @param {{command: string}} props */
-const Resume = ({ command }) => html`<div class="resume"><h2>Resume the run</h2><${Code} text=${command} /></div>`;
+/** The command that resumes a run, or runs it with another parameter. @param {{of: any}} props */
+const Resume = ({ of: { resume, wrong_parameter } }) =>
+  html`<div class="resume"><h2>${wrong_parameter ? `Correct ${wrong_parameter} and run again` : "Resume the run"}</h2>
+    <${Code} text=${resume} /></div>`;
 
 /** The sentence that says what came of a run. @param {{of: any, state: string}} props */
 function Ending({ of: { kind, sentence, earlier_run: run }, state }) {
