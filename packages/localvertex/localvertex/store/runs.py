@@ -59,10 +59,10 @@ def find_readable(work_dir: Path, name: str) -> Found:
     found = find(work_dir, name)
     if found.problem:
         raise UserError(f"{found.problem}; `localvertex clean {found.run_dir.name}` removes the run")
-    content, work_dir = found.content, str(found.run_dir.parent.resolve())
-    if content["work_dir"] != work_dir:
+    content, present = found.content, str(found.run_dir.parent.resolve())
+    if content["work_dir"] != present:
         # The outcome has paths of the earlier folder; it is found again where it is shown.
-        content = content | {"work_dir": work_dir, "outcome": None}
+        content = content | {"work_dir": present, "outcome": None}
     return Found(run_dir=found.run_dir, content=content)
 
 

@@ -134,8 +134,8 @@ class Steps:
             count = "more" if num_more == math.inf else f"{'up to ' * bool(num_closed)}{num_more - bool(waiting)} more"
             text = " and ".join([*waiting[:1], *[count] * (num_more > 1 or not waiting)])
             self.lines.append(Text(f"PENDING: {text}", style="dim"))
-        if root and forecast and (left := forecast.seconds_left(root)) is not None:
-            self.lines.append(Text(f"about {duration(left)} left, as in run {forecast.run_id}", style="dim"))
+        if root and forecast and (seconds := forecast.seconds_left(root)) is not None:
+            self.lines.append(Text(f"about {duration(seconds)} left, as in run {forecast.run_id}", style="dim"))
 
     def _below(self, task: Task) -> list[Text]:
         """Return the lines of one step: its last log line, or its replicas, all in one form, and the latest figures."""
