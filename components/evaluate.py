@@ -13,6 +13,7 @@ def evaluate(
     confusion_matrix: dsl.Output[dsl.ClassificationMetrics],
     report: dsl.Output[dsl.HTML],
     predictions: dsl.Output[dsl.Artifact],
+    minimum_score: float,
 ) -> float:
     """Evaluate the best checkpoint (by validation) on the test split.
 
@@ -23,6 +24,7 @@ def evaluate(
         confusion_matrix: Rows are true classes, columns are predicted classes.
         report: Page with curves, the confusion matrix and the worst errors.
         predictions: Predictions on validation and test images, JSON Lines (docs/evaluation.md).
+        minimum_score: Score that the model has to reach; below it, the metrics have the reason why none is made.
 
     Returns:
         Score of the run's metric on the test split, 0 to 1.
@@ -35,6 +37,7 @@ def evaluate(
         report_path=report.path,
         predictions_path=predictions.path,
         is_noted=True,
+        minimum_score=minimum_score,
     )
     metrics.metadata.update(result.metrics)
     confusion_matrix.log_confusion_matrix(list(result.class_names), result.confusion_matrix)

@@ -92,9 +92,8 @@ def image_training(settings: Settings) -> Any:
                 train = training_job.train_unless_finished
                 trained = train(**inputs_of(train, values | plan_outputs))
                 checkpoints = plan_outputs["checkpoint_directory"]
-                evaluated = step(
-                    evaluate(checkpoint_directory=checkpoints, dataset=dataset).after(trained), settings.image
-                )
+                scored = evaluate(dataset=dataset, **inputs_of(evaluate, values | plan_outputs)).after(trained)
+                evaluated = step(scored, settings.image)
                 with_gpus(evaluated, settings.steps)
                 with dsl.If(evaluated.outputs["Output"] >= parameters["minimum_score"], name="good-enough"):
                     release(checkpoints, dataset, settings, evaluated=evaluated.outputs, values=values)

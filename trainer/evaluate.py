@@ -21,6 +21,7 @@ def evaluate(
     report_path: str,
     predictions_path: str = "",
     is_noted: bool = False,
+    minimum_score: float = 0.0,
 ) -> Evaluation:
     """Evaluate the best checkpoint on the test split.
 
@@ -31,6 +32,7 @@ def evaluate(
         predictions_path: File for the predictions on validation and test images, as JSON Lines; empty for none.
         is_noted: Whether to judge the score against a constant answer, and to note it next to the checkpoints
             (`exact_resume.checkpoints.outcome`).
+        minimum_score: Below this score (0 to 1), the metrics have a `reason` why the run makes no model.
 
     Raises:
         UserError: There is no validated checkpoint, or the run was trained on another dataset.
@@ -96,6 +98,8 @@ def evaluate(
             verdict=judgement.verdict,
             reason=judgement.reason,
         )
+    if result.score < minimum_score:
+        result.metrics["reason"] = f"{result.metric} {result.score:.4f} is below minimum_score {minimum_score:g}"
     return result
 
 

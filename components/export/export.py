@@ -49,6 +49,8 @@ def export(
         own_image=own_image,
     )
     model.metadata.update(exported.metadata)
+    # Where the pipeline runs locally, it ends with this command.
+    model.metadata["usage"] = "Predict: {python} -m trainer.predict {path} IMAGE"
     servable.uri, servable.metadata["containerSpec"] = model.uri, exported.container
     parent_model.uri = f"https://{region}-aiplatform.googleapis.com/v1/{exported.parent_model}"
     parent_model.metadata["resourceName"] = exported.parent_model

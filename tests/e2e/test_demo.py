@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import shlex
 import signal
 import subprocess
 from collections.abc import Callable
@@ -80,7 +81,7 @@ def test_it_writes_the_logs_that_the_documented_command_reads(demo: Run, work_di
     assert {(run_id, "logs", "convnet", name) for name in ("train", "validation")} <= found
 
 
-def test_predict_names_the_class_of_an_image(demo: Run, python: str, tmp_path: pathlib.Path) -> None:
+def test_the_first_line_predicts_the_class_of_an_image(demo: Run, tmp_path: pathlib.Path) -> None:
     from PIL import Image
     from sklearn.datasets import load_digits
 
@@ -88,8 +89,14 @@ def test_predict_names_the_class_of_an_image(demo: Run, python: str, tmp_path: p
     image = tmp_path / "a nine.png"
     index = int((digits.target == 9).argmax())
     Image.fromarray((digits.images[index] * 255 / 16).astype("uint8")).save(image)
-    model = demo.artifact("export", "model")["uri"]
-    done = subprocess.run([python, "-m", "trainer.predict", model, image], capture_output=True, text=True)
+    # The command of the first line can be pasted, and has the path of the registered version.
+    sentence = demo.record["outcome"]["sentence"]
+    assert sentence in demo.output.splitlines()
+    said, command = sentence.split(". Predict: ")
+    assert said == "Made version 1 of image-training, now champion"
+    assert "/models/image-training/1/model IMAGE" in command
+    command = command.replace("IMAGE", shlex.quote(str(image)))
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     # PATH: CLASS PROBABILITY, ...; the most likely class comes first.
     assert done.stdout.startswith(f"{image}: 9 ")
@@ -102,6 +109,8 @@ def test_a_second_run_trains_nothing_and_reports_that(demo: Run, run: Runner, wo
     assert again.parameter("plan", "is_finished") is True
     assert again.steps == {"plan", "prepare", "summary"}
     assert again.events() == before
+    sentence = demo.record["outcome"]["sentence"].partition("Made ")[2]
+    assert f"Nothing new: same as run {demo.record['run_id']}; its model is {sentence}" in again.output.splitlines()
     # The outcome is in the log and on the page.
     outcome = f"test accuracy {demo.accuracy:.4f}, registered as projects/"
     for place in (work_dir / "again" / again.task("plan")["log"], work_dir / "again" / "run.html"):

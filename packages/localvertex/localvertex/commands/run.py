@@ -20,6 +20,7 @@ from localvertex.show.terminal import resume_command, summary
 from localvertex.show.terminal.lines import Lines
 from localvertex.store.run_folder import pipeline_copy
 from localvertex.store.runs import find_readable
+from localvertex.store.steps import failure
 from localvertex.store.task import State
 from localvertex.values import configuration
 from localvertex.values.configuration import Configuration
@@ -43,8 +44,9 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def _stand_ins(content: dict[str, Any]) -> str:
-    """Return the lines of localvertex.toml that give the outputs of the failed steps; empty without any."""
-    tasks = [each for each in content["tasks"] if each["kind"] == "step" and each["state"] == State.FAILED]
+    """Return the lines of localvertex.toml that give the outputs of the steps that cannot run here; empty for none."""
+    failed = [each for each in content["tasks"] if each["kind"] == "step" and each["state"] == State.FAILED]
+    tasks = [each for each in failed if failure.cannot_run_here(each)]
     if not tasks:
         return ""
     file = load(pipeline_copy(Path(content["work_dir"]) / content["run_id"]))

@@ -66,7 +66,7 @@ class Process:
             # ValueError: a null byte in an argument, or an invalid name of an environment variable.
             self._lifeline.close()
             covered.collect()
-            raise TaskFailed(f"cannot start {command[0]}: {error}", is_retryable=False) from None
+            raise TaskFailed(f"cannot start {command[0]}: {error}", exit_code=127, is_retryable=False) from None
         finally:
             other_end.close()
 

@@ -24,7 +24,7 @@ from localvertex.runner.run_record import RunRecord
 from localvertex.runner.scheduler import Scheduler
 from localvertex.runner.step_attempt import remove_secrets
 from localvertex.runner.task_tree import root_task
-from localvertex.store import record, run_folder
+from localvertex.store import outcome, record, run_folder
 from localvertex.store.copies import Copies
 from localvertex.store.steps import cache as step_cache, failure
 from localvertex.store.steps.finished import FinishedSteps
@@ -206,6 +206,7 @@ class PipelineRun:
         self._remove_late_secrets()
         self._credentials.close()
         content = self.unwritten = self._record.content()
+        content[outcome.FIELD] = outcome.of(content)
         try:
             self._record.end(content)
             self.unwritten = None

@@ -6,6 +6,7 @@ It needs no server: the console's scripts, which are in the page too, read what 
 import base64
 import hashlib
 import html
+import shlex
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any
 
 from localvertex.processes.sinks import MASK
 from localvertex.show import bundle
-from localvertex.show.terminal import resume_command
+from localvertex.show.terminal import resume_command, wrong_input
 from localvertex.show.view import fields, graph, logs
 from localvertex.show.view.artifacts import ShownArtifact
 from localvertex.show.view.live import LiveJob
@@ -114,9 +115,12 @@ def _data(run_dir: Path, content: dict[str, Any], pipeline: Pipeline) -> dict[st
         drawing, problem = None, str(error)
     run = fields.of_run(run_dir, content, state=content["state"], error=content["error"])
     is_masked = MASK.encode() in encode(content["parameters"])
+    wrong, program = wrong_input.parameter_of(content), ["python", "-m", "localvertex"]
+    again = shlex.join(wrong_input.command(content, wrong, program)) if wrong else ""
     return {
         "run": run | fields.of_file(pipeline),
-        "resume": "" if is_masked else resume_command.command(content, ["python", "-m", "localvertex"]),
+        "resume": "" if is_masked else again or resume_command.command(content, program),
+        "wrong_parameter": wrong,
         "graph": drawing,
         "problem": problem,
         "events": [

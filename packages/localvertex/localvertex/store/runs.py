@@ -59,7 +59,11 @@ def find_readable(work_dir: Path, name: str) -> Found:
     found = find(work_dir, name)
     if found.problem:
         raise UserError(f"{found.problem}; `localvertex clean {found.run_dir.name}` removes the run")
-    return Found(run_dir=found.run_dir, content=found.content | {"work_dir": str(found.run_dir.parent.resolve())})
+    content, present = found.content, str(found.run_dir.parent.resolve())
+    if content["work_dir"] != present:
+        # The outcome has paths of the earlier folder; it is found again where it is shown.
+        content = content | {"work_dir": present, "outcome": None}
+    return Found(run_dir=found.run_dir, content=content)
 
 
 def find_steps(found: Found, name: str | None) -> list[dict[str, Any]]:

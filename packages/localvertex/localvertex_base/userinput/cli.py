@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -75,3 +76,10 @@ def one_line(message: str) -> str:
     text = "".join(each if each.isprintable() else ascii(each)[1:-1] for each in message)
     half = _LONGEST_MESSAGE // 2
     return text if len(text) <= _LONGEST_MESSAGE else f"{text[:half]} ... {text[-half:]}"
+
+
+def command_word(program: str) -> str:
+    """Return a program's name if the shell finds it, otherwise its path. Links are kept: a venv's Python is one."""
+    path, name = os.path.abspath(program), os.path.basename(program)
+    found = shutil.which(name)
+    return name if found and os.path.abspath(found) == path else path

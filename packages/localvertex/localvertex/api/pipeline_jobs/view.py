@@ -7,7 +7,7 @@ from localvertex.api.pipeline_jobs.request import NUM_RESUMES
 from localvertex.api.rest.errors import Status, rpc_error
 from localvertex.api.rest.records import Viewed
 from localvertex.api.rest.store import UNUSABLE
-from localvertex.store import record
+from localvertex.store import outcome, record
 from localvertex.store.task import State
 
 FILTER_FIELDS = {"pipelineName", "pipelineJobUserId"}
@@ -128,7 +128,8 @@ def _task_detail(task: dict[str, Any], ids: dict[str, int], parent: str) -> dict
             "displayName": f"{task['title']} (given)" if is_given else task["title"],
             "schemaTitle": _SCHEMAS.get(task.get("kind"), "system.DagExecution"),
             "metadata": {name: value for name, value in metadata.items() if value is not None}
-            | ({GIVEN: True} if is_given else {}),
+            | ({GIVEN: True} if is_given else {})
+            | ({outcome.FIELD: task[outcome.FIELD]} if task.get(outcome.FIELD) else {}),
         },
     }
     if task["path"]:

@@ -24,7 +24,7 @@ class Progress:
     accuracy: float | None = None
     images_per_second: float | None = None
     seconds_left: float | None = None
-    """Until the last step, at the mean pace since the process trained its first one."""
+    """Until the last step, at the mean pace since the process logged its first steps, which take far longer."""
 
     @classmethod
     def after(cls, event: Event, first: Event) -> "Progress":
@@ -44,9 +44,6 @@ def _seconds_left(event: Event, first: Event, *, num_left: int) -> float | None:
     """Return the seconds for the steps that are left; None when they cannot be known."""
     num_since = number(event, "last_step") - number(first, "last_step")
     seconds: float = event["time"] - first["time"]
-    if num_since <= 0:
-        num_since = number(event, "last_step") - number(event, "first_step") + 1
-        seconds = finite(event, "seconds") or 0.0
     if num_left < 0 or num_since <= 0 or seconds <= 0:
         return None
     return round(num_left * seconds / num_since, 1)

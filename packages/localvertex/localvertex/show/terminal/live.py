@@ -3,16 +3,19 @@
 The drawing thread also prints what happened in between, so that a run of thousands of steps never waits for it.
 """
 
+import math
 import threading
 from pathlib import Path
 from typing import Any
 
+from rich.cells import cell_len
 from rich.console import Console, Group
 from rich.live import Live as RichLive
 from rich.text import Text
 
 from localvertex.processes import logs
 from localvertex.runner.display import Display
+from localvertex.show.terminal.forecast import Forecast
 from localvertex.show.terminal.lines import describe, opening_line
 from localvertex.show.terminal.rows import align, between_words
 from localvertex.show.terminal.summary import duration, state_text
@@ -22,6 +25,12 @@ _SECONDS_BETWEEN_DRAWINGS = 0.25
 
 _MAX_BAR_WIDTH, _MIN_BAR_WIDTH = 40, 8
 
+_FIGURES = (
+    ("loss", "loss {:.4g}"),
+    ("accuracy", "accuracy {:.4f}"),
+    ("images_per_second", "{:,.0f} images/s"),
+)
+
 
 class Live(Display):
     """Draws the running steps below the events so far."""
@@ -29,6 +38,7 @@ class Live(Display):
     def __init__(self) -> None:
         self._console = Console(highlight=False)
         self._root: Task | None = None
+        self._forecast: Forecast | None = None
         self._lock = threading.Lock()
         self._happened: list[Text] = []
         self._drawn: list[Text] = []
@@ -38,7 +48,7 @@ class Live(Display):
 
     def on_start(self, run_dir: Path, root: Task) -> None:
         """Start drawing."""
-        self._root = root
+        self._root, self._forecast = root, Forecast.of(run_dir)
         self._print(Text(opening_line(run_dir, root)))
         self._live.start()
         self._thread.start()
@@ -77,7 +87,7 @@ class Live(Display):
         """Print the events since the last drawing, and draw the steps if they have changed."""
         with self._lock:
             happened, self._happened = self._happened, []
-        steps = Steps(self._root, self._console.size.width, self._console.size.height)
+        steps = Steps(self._root, self._console.size.width, self._console.size.height, self._forecast)
         if not happened and steps.lines == self._drawn:
             return
         self._drawn = steps.lines
@@ -99,9 +109,9 @@ def _last_line(log: Path | None) -> str:
 
 
 class Steps:
-    """The running steps as lines that fit a terminal of this size."""
+    """The running steps as lines that fit a terminal of this size, the steps that follow, and the time left."""
 
-    def __init__(self, root: Task | None, width: int, height: int) -> None:
+    def __init__(self, root: Task | None, width: int, height: int, forecast: Forecast | None = None) -> None:
         self._width = width
         steps = [task for task in _unfinished_tasks(root) if task.is_step] if root else []
         shown = [task for task in steps if task.state is State.RUNNING or task.note]
@@ -112,57 +122,58 @@ class Steps:
         ]
         for number, (task, head) in enumerate(zip(shown, align(heads, width=width, right=2), strict=True)):
             block = [*head, *self._below(task)]
-            if len(self.lines) + len(block) + 2 > height:
+            if len(self.lines) + len(block) + 2 + bool(forecast) > height:
                 left = f"{len(shown) - number}{' more' if number else ''} steps"
                 self.lines.append(Text(left, style="dim"))
                 break
             self.lines += block
         waiting = [task.title for task in steps if task not in shown]
-        if waiting:
-            more = f" and {len(waiting) - 1} more" if len(waiting) > 1 else ""
-            self.lines.append(Text(f"PENDING: {waiting[0]}{more}", style="dim"))
+        num_closed = forecast.num_closed(root) if forecast and root else 0
+        if num_more := len(waiting) + num_closed:
+            # A closed dag may have a condition that skips it.
+            count = "more" if num_more == math.inf else f"{'up to ' * bool(num_closed)}{num_more - bool(waiting)} more"
+            text = " and ".join([*waiting[:1], *[count] * (num_more > 1 or not waiting)])
+            self.lines.append(Text(f"PENDING: {text}", style="dim"))
+        if root and forecast and (seconds := forecast.seconds_left(root)) is not None:
+            self.lines.append(Text(f"about {duration(seconds)} left, as in run {forecast.run_id}", style="dim"))
 
     def _below(self, task: Task) -> list[Text]:
-        """Return the lines of one step: its training or its last log line, and its replicas."""
+        """Return the lines of one step: its last log line, or its replicas, all in one form, and the latest figures."""
         if task.state is not State.RUNNING:
             return [self._line(task.note)]
         replicas = (task.custom_job or {}).get("replicas", [])
         if not replicas:
             return [self._line(text) for text in [_last_line(task.log)] if text]
-        trained = max(replicas, key=lambda each: bool(each["num_steps"]))
-        lines = self._training_bar(trained) if trained["num_steps"] else []
         is_plain = len(replicas) == 1 and replicas[0]["num_starts"] < 2
+        lines = []
         for each in replicas:
-            news = "" if each["num_steps"] else _last_line(task.folder / f"{each['name']}.log")
-            if is_plain:
-                lines += [self._line(news)] if news else []
-            else:
-                lines.append(self._line(f"{each['name']}: {replica_state(each)}{f': {news}' if news else ''}"))
+            name, state = "" if is_plain else f"{each['name']}: ", replica_state(each)
+            if each["num_steps"]:
+                lines.append(self._bar(each, name, state))
+            elif news := _last_line(task.folder / f"{each['name']}.log"):
+                lines.append(self._line(news if is_plain else f"{name}{state}: {news}"))
+            elif not is_plain:
+                lines.append(self._line(f"{name}{state}"))
+        trained = max(replicas, key=lambda each: bool(each["num_steps"]))
+        figures = [
+            form.format(trained[field])
+            for field, form in _FIGURES
+            if trained["num_steps"] and trained.get(field) is not None
+        ]
+        lines += [self._line(", ".join(figures))] if figures else []
         stalled = between_words(f"  {(task.custom_job or {}).get('stalled', '')}", self._width).splitlines()
         return lines + [Text(line, style="yellow") for line in stalled if line.strip()]
 
-    def _training_bar(self, replica: dict[str, Any]) -> list[Text]:
-        """Return a bar with step and time left, and the latest figures."""
+    def _bar(self, replica: dict[str, Any], name: str, text: str) -> Text:
+        """Return the progress of a replica's training as a bar, with its state and the time left."""
         step, num_steps = replica["step"], replica["num_steps"]
-        text = f"step {step} of {num_steps}"
-        if left := replica.get("seconds_left"):
+        if left := replica["is_running"] and replica.get("seconds_left"):
             text += f", {duration(left)} left"
-        lines: list[Text] = [self._bar(step, num_steps, text)]
-        figures = [
-            form.format(replica[name])
-            for name, form in (("loss", "loss {:.4g}"), ("accuracy", "accuracy {:.4f}"))
-            if replica.get(name) is not None
-        ]
-        if replica.get("images_per_second") is not None:
-            figures.append(f"{replica['images_per_second']:,.0f} images/s")
-        return [*lines, self._line(", ".join(figures))] if figures else lines
-
-    def _bar(self, step: int, num_steps: int, text: str) -> Text:
-        size = min(_MAX_BAR_WIDTH, self._width - len(text) - 4)
+        size = min(_MAX_BAR_WIDTH, self._width - cell_len(name) - len(text) - 4)
         if size < _MIN_BAR_WIDTH:
-            return self._line(text)
+            return self._line(f"{name}{text}")
         filled = min(size, size * step // num_steps)
-        return Text.assemble("  ", ("━" * filled, "blue"), ("─" * (size - filled), "dim"), f"  {text}")
+        return Text.assemble(f"  {name}", ("━" * filled, "blue"), ("─" * (size - filled), "dim"), f"  {text}")
 
     def _line(self, text: str) -> Text:
         """Return an indented line, cut at the width of the terminal."""

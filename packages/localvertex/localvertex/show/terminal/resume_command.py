@@ -1,14 +1,15 @@
-"""The command that resumes a run, ready to paste into the shell that started it."""
+"""The command that resumes a run, or runs it with another parameter, ready to paste into the shell that started it."""
 
 import json
-import os
 import shlex
-import shutil
 import sys
 from pathlib import Path
 from typing import Any
 
 from localvertex.processes.sinks import MASK
+from localvertex.show.terminal import wrong_input
+from localvertex_base.userinput.cli import command_word
+from localvertex_base.userinput.spelling import quote
 
 
 def sentence(content: dict[str, Any]) -> str:
@@ -19,6 +20,9 @@ def sentence(content: dict[str, Any]) -> str:
     """
     if MASK in json.dumps(content["parameters"], default=str):
         return "cannot be resumed, because a secret in its parameters is not stored; run the file again"
+    if wrong := wrong_input.parameter_of(content):
+        words = wrong_input.command(content, wrong, _program())
+        return f"correct {wrong}, now {quote(content['parameters'][wrong])}, and run again: {shlex.join(words)}"
     return f"resume: {command(content, _program())}"
 
 
@@ -37,11 +41,5 @@ def _program() -> list[str]:
     """Return how this program was called: its script, or this Python and the module."""
     script = Path(sys.argv[0])
     if script.name == "localvertex" and script.is_file():
-        return [_short(script)]
-    return [_short(Path(sys.executable)), "-m", "localvertex"]
-
-
-def _short(program: Path) -> str:
-    """Return a program's name if the shell finds it, otherwise its path. Links are kept: a venv's Python is one."""
-    path, found = os.path.abspath(program), shutil.which(program.name)
-    return program.name if found and os.path.abspath(found) == path else path
+        return [command_word(str(script))]
+    return [command_word(sys.executable), "-m", "localvertex"]

@@ -1,68 +1,107 @@
-"""The list of runs: one line per run, and a second line for what does not fit on a narrow terminal."""
+"""The list of runs: a line per run, with fewer columns on a narrow terminal."""
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from typing import Any
 
+from rich.cells import cell_len
 from rich.text import Text
 
 from localvertex.show import results
 from localvertex.show.terminal.rows import align, num_fitting, wrap
 from localvertex.show.terminal.summary import console, seconds_of, state_text
+from localvertex.store import outcome
+from localvertex.store.task import State
+from localvertex_base.userinput.spelling import on_one_line
 
 _COLUMNS = ("run", "state", "seconds", "result", "started", "pipeline")
-_SECONDS = _COLUMNS.index("seconds")
-_MIN_COLUMNS = 2
-"""Run and state are always shown."""
+_RIGHT = "seconds"
+_DROPPED = ("pipeline", "started", "seconds")
+"""The columns that a narrow terminal does not show, the first ones first."""
 
-_MAX_VALUE = 60
+_MIN_WIDTH, _NARROW = 60, 120
+"""Of a terminal that shows a run in one line, and of one that shows only what is short."""
+
+_MAX_VALUE, _MAX_SHORT_VALUE = 60, 20
 """Maximum characters of a parameter."""
 
 
 def show(records: list[dict[str, Any]]) -> None:
-    """Print the runs, each with its main metric and the parameters that differ between them."""
+    """Print the runs, each with its main metric, the parameters that differ between them, and why it failed."""
     out = console()
     width = out.size.width if out.is_terminal else None
-    parameters = _different_parameters(records)
-    rows = [tuple(map(Text, _COLUMNS)), *map(_cells, records)]
-    num_shown = max(_MIN_COLUMNS, num_fitting(rows, width=width))
-    blocks = align([row[:num_shown] for row in rows], width=width, right=_SECONDS)
-    for row, block, given in zip(rows, blocks, [[], *parameters], strict=True):
-        rest = [cell.plain for cell in row[num_shown:]] if row is not rows[0] else []
-        line = block[-1] + Text("  ".join(["", *given]))
-        if num_shown == len(_COLUMNS) and (width is None or line.cell_len <= width):
-            block[-1] = line
+    is_narrow = width is not None and width < _NARROW
+    rows = [[*map(Text, _COLUMNS)], *(_cells(content, has_baseline=not is_narrow) for content in records)]
+    parameters = ["", *_different_parameters(records, is_narrow=is_narrow)]
+    errors = ["", *(_error(content) for content in records)]
+    left, names, dropped = width and width - max(map(cell_len, parameters)), [*_COLUMNS], [*_DROPPED]
+    while dropped and num_fitting(rows, width=left) < len(names):
+        number = names.index(dropped.pop(0))
+        names, rows = _without(names, number), [_without(row, number) for row in rows]
+    right = names.index(_RIGHT) if _RIGHT in names else -1
+    blocks = align(rows, width=width, right=right)
+    for block, given, error in zip(blocks, parameters, errors, strict=True):
+        if width is not None and width < _MIN_WIDTH:
+            block += wrap([*given.split("  "), error], width=width)
         else:
-            block += wrap([*rest, *given], width=width)
+            _complete(block[-1], given, error, width)
         for line in block:
             out.print(line)
 
 
-def _cells(content: dict[str, Any]) -> tuple[Text, ...]:
+def _without(cells: list[Any], number: int) -> list[Any]:
+    return cells[:number] + cells[number + 1 :]
+
+
+def _complete(line: Text, parameters: str, error: str, width: int | None) -> None:
+    """Add the parameters and the error to the line of a run; where there is too little room, both get a part."""
+    if width is not None and error:
+        left = width - line.cell_len
+        parameters = parameters if cell_len(parameters) <= left // 2 else f"{parameters[: max(left // 2 - 1, 0)]}…"
+    line.append(parameters + error)
+    if width is not None:
+        line.truncate(width, overflow="ellipsis")
+
+
+def _cells(content: dict[str, Any], *, has_baseline: bool) -> list[Text]:
     """Return the cells of a run in the order of the columns."""
-    is_same = any(map(results.has_nothing_new, content["tasks"]))
-    return (
+    is_same = any(map(outcome.has_nothing_new, content["tasks"]))
+    return [
         Text(content["run_id"]),
         state_text(content["state"]),
         Text(f"{seconds_of(content):.1f}"),
-        Text("nothing new" if is_same else results.main_metric(content)),
+        Text("nothing new" if is_same else results.main_metric(content, has_baseline=has_baseline)),
         Text(str(content["create_time"])[:19].replace("T", " ")),
         Text(content["pipeline_name"]),
-    )
+    ]
 
 
-def _different_parameters(records: list[dict[str, Any]]) -> list[list[str]]:
-    """Return for each run the parameters, as `name=value`, that differ between the listed runs of its pipeline."""
-    values: dict[tuple[str, str], set[str]] = defaultdict(set)
+def _error(content: dict[str, Any]) -> str:
+    return f"  {on_one_line(content.get('error') or '')}" if content["state"] == State.FAILED else ""
+
+
+def _different_parameters(records: list[dict[str, Any]], *, is_narrow: bool) -> list[str]:
+    """Return for each run the parameters, as `name=value`, that differ between the listed runs of its pipeline.
+
+    Args:
+        records: The listed runs.
+        is_narrow: Whether to shorten them, and to leave out a value that most of the runs have.
+    """
+    values: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     for content in records:
         for name, value in content.get("parameters", {}).items():
-            values[content["pipeline_name"], name].add(_text(value))
+            values[content["pipeline_name"], name][_text(value)] += 1
+
+    def is_shown(pipeline: str, name: str, text: str) -> bool:
+        counts = values[pipeline, name]
+        return len(counts) > 1 and not (is_narrow and counts[text] > max(1, counts.total() // 2))
+
     return [
-        [
-            f"{name}={_shorten(_text(value))}"
+        "".join(
+            f"  {name}={_shorten(text, _MAX_SHORT_VALUE if is_narrow else _MAX_VALUE)}"
             for name, value in content.get("parameters", {}).items()
-            if len(values[content["pipeline_name"], name]) > 1
-        ]
+            if is_shown(content["pipeline_name"], name, text := _text(value))
+        )
         for content in records
     ]
 
@@ -71,6 +110,6 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) and value else json.dumps(value, ensure_ascii=False, sort_keys=True)
 
 
-def _shorten(text: str) -> str:
+def _shorten(text: str, most: int) -> str:
     text = " ".join(text.split())
-    return text if len(text) <= _MAX_VALUE else f"{text[: _MAX_VALUE - 3]}..."
+    return text if len(text) <= most else f"{text[: most - 3]}..."

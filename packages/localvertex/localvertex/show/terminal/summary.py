@@ -11,7 +11,8 @@ from rich.text import Text
 
 from localvertex.show import results
 from localvertex.show.terminal.rows import align, between_words
-from localvertex.store import record, registry
+from localvertex.store import outcome, record, registry
+from localvertex.store.models.reading import FILES
 from localvertex.store.steps import failure
 from localvertex.store.task import State
 
@@ -48,6 +49,9 @@ def show(content: dict[str, Any]) -> None:
     out = console()
     run_dir = Path(content["work_dir"]) / content["run_id"]
     width = out.width if out.is_terminal else None
+    if State(content["state"]).is_final:
+        # Unbroken, so that its command can be pasted.
+        out.print(Text(outcome.of(content)["sentence"], style="bold"))
     for line in _lines_of_steps(content, width):
         out.print(line)
     for task in content["tasks"]:
@@ -63,8 +67,6 @@ def show(content: dict[str, Any]) -> None:
         _show_failures(content, run_dir, out)
     for text in content.get("unused_faults", []):
         out.print(Text(between_words(text, width), style="yellow"))
-    if (same := results.nothing_new(content)) is not None:
-        out.print(same.sentence, markup=False)
     out.print(Text(_end_sentence(content), style=_COLOURS[State(content["state"])]))
     if (run_dir / record.PAGE).is_file():
         out.print(f"report: {run_dir / record.PAGE}", markup=False)
@@ -122,11 +124,12 @@ def _was_killed(content: dict[str, Any]) -> bool:
 
 
 def _location_of_model(content: dict[str, Any], model: dict[str, Any]) -> str:
-    """Return the URI of a model, for a registered one the resource name and its folder in the local registry."""
+    """Return the URI of a model, for a registered one the resource name and its files in the local registry."""
     if not model["resource_name"]:
         return str(model["uri"])
     folder = registry.folder_of(Path(content["work_dir"]), model["resource_name"])
-    return f"{model['resource_name']} ({folder})" if folder else str(model["resource_name"])
+    files = folder / FILES if folder and (folder / FILES).exists() else folder
+    return f"{model['resource_name']} ({files})" if files else str(model["resource_name"])
 
 
 def _lines_of_steps(content: dict[str, Any], width: int | None) -> list[Text]:

@@ -5,7 +5,7 @@ from typing import Any
 
 from localvertex.show import results
 from localvertex.show.view.groups import split_description
-from localvertex.store import record
+from localvertex.store import outcome, record
 from localvertex.store.steps import failure
 from localvertex.store.task import State
 from localvertex_base.compiled.spec import Pipeline
@@ -21,7 +21,6 @@ def of_run(run_dir: Path, content: dict[str, Any], *, state: str, error: str | N
         error: Why it failed.
     """
     log, lines = failure.log_of(content, run_dir) if error else (None, [])
-    same = results.nothing_new(content) if State(content["state"]).is_final else None
     known = {name: value for name, value in content.items() if name not in ("tasks", record.UNRESTORED)}
     return known | {
         "state": state,
@@ -30,7 +29,7 @@ def of_run(run_dir: Path, content: dict[str, Any], *, state: str, error: str | N
         "name": run_dir.name,
         "failure": {"lines": lines, "log": str(log.relative_to(run_dir))} if log else None,
         "main_metric": results.main_metric(content),
-        "nothing_new": {"text": same.sentence, "run": same.earlier} if same else None,
+        outcome.FIELD: outcome.of(content) if State(content["state"]).is_final else None,
     }
 
 

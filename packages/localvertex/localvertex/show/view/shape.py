@@ -72,6 +72,7 @@ _RUN = {
     "metrics!": [{"task!": str, "artifact!": str, "name!": str}],
     "models!": [{"uri!": str, "resource_name": _TEXT}],
     **{name: [str] for name in ("resume_times", "resume_options", "warnings", "unused_faults")},
+    "outcome?": dict.fromkeys(("kind!", "sentence!", "earlier_run!"), str),
     "tasks!": [_TASK],
 }
 

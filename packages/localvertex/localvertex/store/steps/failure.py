@@ -16,6 +16,18 @@ _NUM_LOG_LINES = 20
 _ROUTINE = re.compile(r"\[KFP Executor [^\]]* INFO\]: ")
 """Line that kfp reports for every step; it explains no failure."""
 
+WRONG_INPUT = 2
+"""The exit code of programs whose input is wrong: running them again with the same input fails again."""
+
+_NOT_STARTED = (126, 127)
+"""Exit codes of a shell whose command is not a program, or was not found."""
+
+_NOT_HERE = re.compile(
+    r"\b(?:ModuleNotFoundError|ImportError|MethodNotImplemented|DefaultCredentialsError)\b"
+    "|^installing the packages failed"
+)
+"""What a step reports that needs what this machine does not have: modules, or Google Cloud."""
+
 
 def of_run(root: Task) -> dict[str, str | None]:
     """Return the fields `failed_task` and `error` of the record: the first failed step, else the first failed dag."""
@@ -27,6 +39,11 @@ def of_run(root: Task) -> dict[str, str | None]:
 def sentence(task: Task) -> str:
     """Return the sentence about a failed task."""
     return f"{task.title}: {task.error}"
+
+
+def cannot_run_here(task: dict[str, Any]) -> bool:
+    """Return whether the entry of a failed step says that this machine lacks what it needs."""
+    return task["exit_code"] in _NOT_STARTED or bool(_NOT_HERE.search(task["error"] or ""))
 
 
 def log_of(content: dict[str, Any], run_dir: Path) -> tuple[Path | None, list[str]]:

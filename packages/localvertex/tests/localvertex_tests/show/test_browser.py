@@ -98,7 +98,7 @@ def test_no_hostile_text_is_markup_or_widens_the_page_of_a_telephone(runs: Path,
 @pytest.mark.soak
 def test_a_run_with_nothing_new_leads_to_the_report_of_the_earlier_one(runs: Path, browser: Browser) -> None:
     with opened_report(browser, runs / "second" / "run.html") as page:
-        expect(page.get_by_text("nothing new: same as run first")).to_be_visible()
+        expect(page.get_by_text("Nothing new: same as run first; its model is in")).to_be_visible()
         assert page.get_by_role("link", name="Show that run").get_attribute("href") == "./../first/run.html"
     # A damaged address leads to the run.
     with opened_report(browser, runs / "first" / "run.html", "#/runs/first/%E0%A4%A") as page:

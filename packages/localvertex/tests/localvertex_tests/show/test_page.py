@@ -204,11 +204,12 @@ def test_a_run_with_nothing_new_names_the_earlier_one(execute: Execute, compiled
     for run_id, is_finished in (("alone", True), ("first", False), ("second", True)):
         assert execute(file, {"is_finished": is_finished}, run_id=run_id)["state"] == "SUCCEEDED"
     found = [report_data(work_dir / name / "run.html")["run"] for name in ("alone", "first", "second")]
-    text = f"nothing new: run abc123 is already finished; {work_dir} has no record of it"
-    assert [each["nothing_new"] for each in found] == [
-        {"text": text, "run": ""},
-        None,
-        {"text": "nothing new: same as run first", "run": "first"},
+    missing = f"Nothing new: run abc123 is already finished; {work_dir} has no record of it"
+    model = work_dir / "first" / "condition-1" / "train" / "model"
+    assert [(each["outcome"]["sentence"], each["outcome"]["earlier_run"]) for each in found] == [
+        (missing, ""),
+        (f"Made a model in {model}", ""),
+        (f"Nothing new: same as run first; its model is in {model}", "first"),
     ]
 
 

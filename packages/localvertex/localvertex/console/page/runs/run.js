@@ -50,11 +50,11 @@ export default function Run({ params, query }) {
       ${problem && html`<${Problem} title="The record cannot be read; this is its last state" error=${problem} />`}
       ${
         !entry &&
-        html`${whole.description && html`<${LongText} look="description" text=${whole.description} />`}
+        html`${run.outcome && html`<${Ending} of=${run.outcome} state=${run.state} />`}
+        ${whole.description && html`<${LongText} look="description" text=${whole.description} />`}
         <${Facts} facts=${factsOf(run)} />
         ${run.error && html`<${Failure} run=${run} tasks=${tasks} />`}
-        ${report?.resume && ["FAILED", "CANCELLED"].includes(run.state) && html`<${Resume} command=${report.resume} />`}
-        ${run.nothing_new && html`<${NothingNew} of=${run.nothing_new} />`}
+        ${report?.resume && ["FAILED", "CANCELLED"].includes(run.state) && html`<${Resume} of=${report} />`}
         <${Outcome} run=${run} tasks=${tasks} trained=${trained} job=${job} />`
       }
       <div class="columns ${entry ? "chosen" : ""}">
@@ -115,13 +115,16 @@ function factsOf(run) {
   ];
 }
 
-/** @param {{command: string}} props */
-const Resume = ({ command }) => html`<div class="resume"><h2>Resume the run</h2><${Code} text=${command} /></div>`;
+/** The command that resumes a run, or runs it with another parameter. @param {{of: any}} props */
+const Resume = ({ of: { resume, wrong_parameter } }) =>
+  html`<div class="resume"><h2>${wrong_parameter ? `Correct ${wrong_parameter} and run again` : "Resume the run"}</h2>
+    <${Code} text=${resume} /></div>`;
 
-/** Which earlier run had the same identity. @param {{of: {text: string, run: string}}} props */
-function NothingNew({ of: { text, run } }) {
+/** The sentence that says what came of a run. @param {{of: any, state: string}} props */
+function Ending({ of: { kind, sentence, earlier_run: run }, state }) {
   const address = report ? beside("..", run, "run.html") : link(["runs", run]);
-  return html`<${Notice}><bdi>${text}</bdi>${run && html` <a href=${address}>Show that run</a>`}<//>`;
+  return html`<${Notice} kind=${state !== "SUCCEEDED" || kind === "not_made" ? "warn" : "info"}>
+    <bdi>${sentence}</bdi>${run && html` <a href=${address}>Show that run</a>`}<//>`;
 }
 
 /** The error of a run, with the end of the log that explains it. @param {{run: any, tasks: Map<string, any>}} props */

@@ -78,8 +78,8 @@ def test_goodput_and_timeline_so_far(log: Path, at: Any) -> None:
         {
             "task": "train",
             "replica": PRIMARY,
-            "names": ["loss", "seconds", "seconds_left"],
-            "points": [[20, START + 6.0, 1.0, 4.0, 4.0]],
+            "names": ["loss", "seconds"],
+            "points": [[20, START + 6.0, 1.0, 4.0]],
             "evaluated": [],
             "resumes": [],
             "is_first": True,

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +94,70 @@ def task_of(name: str, parent: Task | None = None, **values: Any) -> Task:
     if parent:
         parent.children[name] = task
     return task
+
+
+@dsl.component(**STEP)
+def wait(folder: str) -> bool:
+    import pathlib
+    import time
+
+    while not pathlib.Path(f"{folder}/go").exists():
+        time.sleep(0.05)
+    return True
+
+
+@dsl.pipeline(name="in-groups")
+def in_groups(folder: str) -> None:
+    waited = wait(folder=folder).set_caching_options(False)
+    with dsl.If(waited.output == True):  # noqa: E712
+        first = measure().set_caching_options(False)
+        with dsl.If(first.output == 1):
+            measure().set_caching_options(False)
+            measure().set_caching_options(False)
+
+
+def test_the_time_left_and_the_steps_that_follow_are_those_of_the_whole_pipeline(
+    compiled: Compile, tmp_path: Path
+) -> None:
+    words = [sys.executable, "-m", "localvertex", "run", str(compiled(in_groups)), "-p", f"folder={tmp_path}"]
+    terminal = Terminal([*words, "--run-id", "first"], width=80, cwd=tmp_path)
+    # All that can follow is counted, also in groups that are not open yet; without an earlier run nothing is known.
+    terminal.wait_for(r"^PENDING: up to 3 more$")
+    assert " left, as in" not in terminal.text
+    (tmp_path / "go").touch()
+    assert terminal.end() == 0, terminal.text
+    # After its first step, the earlier run went on for an hour.
+    file = tmp_path / "runs" / "first" / "run.json"
+    record = json.loads(file.read_text())
+    ended = next(each["end_time"] for each in record["tasks"] if each["path"] == "wait")
+    at = datetime.fromisoformat(ended) + timedelta(hours=1)
+    record["tasks"][-1] |= {"end_time": at.isoformat(timespec="milliseconds").replace("+00:00", "Z")}
+    file.write_text(json.dumps(record))
+    (tmp_path / "go").unlink()
+    terminal = Terminal([*words, "--run-id", "second"], width=80, cwd=tmp_path)
+    terminal.wait_for(r"^about 1 h 0 min left, as in run first$")
+    terminal.wait_for(r"^PENDING: up to 3 more$")
+    (tmp_path / "go").touch()
+    assert terminal.end() == 0, terminal.text
+
+
+def test_the_replicas_of_a_job_have_one_form() -> None:
+    root = task_of("root", state=State.RUNNING)
+    replica = {"is_running": True, "exit_code": None, "num_steps": 9, "loss": 0.5, "seconds_left": 60.0}
+    replicas = [
+        replica | {"name": "workerpool0-0", "num_starts": 1, "step": 3},
+        replica | {"name": "workerpool1-0", "num_starts": 2, "step": 6},
+    ]
+    task_of("train", root, state=State.RUNNING, started_at=1.0, custom_job={"replicas": replicas})
+    _, *lines = [line.plain for line in live.Steps(root, 100, 20).lines]
+    bars = [
+        (f"  {name}: ", f"  {text}, 1 min 0 s left")
+        for name, text in (("workerpool0-0", "step 3 of 9"), ("workerpool1-0", "step 6 of 9, start 2"))
+    ]
+    for line, (start, end) in zip(lines, bars, strict=False):
+        assert line.startswith(f"{start}━")
+        assert line.endswith(f"─{end}")
+    assert lines[2:] == ["  loss 0.5"]
 
 
 @pytest.mark.parametrize(("width", "height"), [(190, 50), (80, 24), (60, 10), (20, 5), (1, 1)])

@@ -19,6 +19,8 @@ IDS = {
 
 @dsl.component(**STEP)
 def train(rate: float, metrics: dsl.Output[dsl.Metrics]) -> None:
+    if rate < 0:
+        raise ValueError("a negative rate")
     metrics.log_metric("loss", 3.0)
     metrics.log_metric("test_accuracy", rate)
 
@@ -53,19 +55,26 @@ def test_ids_and_states_are_whole_on_a_terminal(listed: Path, width: int) -> Non
         assert {line for line in terminal.lines if cell_len(line) > width} <= set(IDS), "an id that is itself longer"
 
 
-def test_parameters_that_do_not_fit_beside_short_ids_have_lines_of_their_own(
+def test_each_run_is_one_line_with_its_own_parameters_and_the_reason_of_its_failure(
     compiled: Compile, command: Command, tmp_path: Path
 ) -> None:
-    file, notes = compiled(trains), {"a": "x" * 50, "b": "y"}
+    file = compiled(trains)
+    notes = {"common-1": "usual", "common-2": "usual", "common-3": "usual", "long": "x" * 50, "broken": "y"}
     for run_id, note in notes.items():
-        words = [word for each in ("rate=0.5", "same=s", f"note={note}") for word in ("-p", each)]
-        assert command("run", file, "--run-id", run_id, *words).returncode == 0
-    terminal = Terminal([sys.executable, "-m", "localvertex", "list"], width=90, cwd=tmp_path)
+        rate = "-1.0" if run_id == "broken" else "0.5"
+        words = [word for each in (f"rate={rate}", "same=s", f"note={note}") for word in ("-p", each)]
+        assert command("run", file, "--run-id", run_id, *words).returncode == int(run_id == "broken")
+    terminal = Terminal([sys.executable, "-m", "localvertex", "list"], width=80, cwd=tmp_path)
     assert terminal.end() == 0
-    (number,) = [n for n, line in enumerate(terminal.lines) if line.split()[:1] == ["a"]]
-    assert "note" not in terminal.lines[number]
-    assert terminal.lines[number + 1].strip() == f"note={notes['a']}"
-    assert [line.split()[-1] for line in terminal.lines if line.split()[:1] == ["b"]] == ["note=y"]
+    head, *lines = [line for line in terminal.lines if line.strip()]
+    assert [line.split()[0] for line in lines] == [*reversed(notes)]
+    assert max(map(cell_len, [head, *lines])) <= 80
+    broken, long, *common = lines
+    assert "note=y" in broken
+    assert "  train: exit code 1" in broken
+    assert long.endswith(f"test_accuracy 0.5  note={'x' * 17}...")
+    # What most runs have in common is not repeated.
+    assert not any("note=" in line for line in common)
 
 
 def test_without_a_terminal_each_run_is_one_line(listed: Path) -> None:

@@ -2,16 +2,19 @@
 
 import json
 import re
+import shlex
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from google_cloud_pipeline_components.v1.custom_job import CustomTrainingJobOp
 from kfp import dsl
 
+from vertex_testing.html import report_data
 from vertex_testing.runs import STEP, Command, Compile
 from vertex_testing.terminal import Terminal
 
@@ -74,9 +77,83 @@ def test_each_error_is_said_once(compiled: Compile, tmp_path: Path, has_terminal
     assert output.count("log: ") == 1
     assert len(re.findall("^r: FAILED after [0-9.]+ s\r*$", output, re.MULTILINE)) == 1
     assert len(re.findall("^resume: ", output, re.MULTILINE)) == 1
-    # Each can be given, but nothing that only waited for them.
-    proposed = output.replace("\r", "").partition("add to localvertex.toml and run the file again:\n\n")[2]
-    assert proposed.startswith("[step.fail]\noutputs = {}\n\n[step.fail-2]\noutputs = {}\n\nresume: ")
+    # Neither lacks anything on this machine.
+    assert "outputs = " not in output
+
+
+@dsl.component(**STEP)
+def call_the_cloud(count: int) -> str:
+    import a_module_that_is_not_here
+
+    return str(a_module_that_is_not_here)
+
+
+@dsl.container_component
+def start_a_missing_program() -> dsl.ContainerSpec:
+    return dsl.ContainerSpec(image="x", command=["sh", "-c", "exit 127"])
+
+
+@dsl.pipeline(name="not-here")
+def not_here() -> None:
+    call_the_cloud(count=1)
+    start_a_missing_program()
+    fail(reason="images")
+
+
+def test_only_steps_that_cannot_run_here_are_proposed_to_be_given(
+    compiled: Compile, command: Command, tmp_path: Path
+) -> None:
+    done = command("run", compiled(not_here), "--run-id", "r", "--allow-host-commands")
+    assert done.returncode == 1
+    proposed = done.stdout.partition("add to localvertex.toml and run the file again:\n\n")[2]
+    assert proposed.startswith(
+        '[step.call-the-cloud]\noutputs = {Output = "text"}\n\n[step.start-a-missing-program]\noutputs = {}\n\nresume: '
+    )
+
+
+@dsl.component(**STEP)
+def read_images(folder: str, limit: int, note: str) -> None:
+    import os
+    import sys
+
+    if not os.path.isdir(folder):
+        print(f"error: source {folder!r} is not a folder, for example of limit images", file=sys.stderr)
+        sys.exit(2)
+
+
+@dsl.pipeline(name="reads")
+def reads(source: str, limit: int = 7, note: str = "") -> None:
+    read_images(folder=source, limit=limit, note=note)
+
+
+@dsl.pipeline(name="reads-too")
+def reads_by_another_name(images: str, limit: int = 7, note: str = "") -> None:
+    read_images(folder=images, limit=limit, note=note)
+
+
+@pytest.mark.parametrize(("pipeline", "name"), [(reads, "source"), (reads_by_another_name, "images")])
+def test_a_wrong_parameter_is_named_with_the_command_that_corrects_it(
+    pipeline: Any, name: str, compiled: Compile, command: Command, tmp_path: Path
+) -> None:
+    file, wrong, right = compiled(pipeline), f"{tmp_path}/my photos", tmp_path / "other photos"
+    words = ["-p", f"{name}={wrong}", "-p", "note=@@it's one", "--region", "europe-west4", "--max-backoff", "1"]
+    done = command("run", file, "--run-id", "r", *words)
+    assert done.returncode == 1
+    *_, last = done.stdout.splitlines()
+    assert last.startswith(f"correct {name}, now '{wrong[:20]}")
+    assert "outputs = " not in done.stdout
+    assert "resume: " not in done.stdout
+    assert command("show", "r").stdout.splitlines()[-1] == last
+    data = report_data(tmp_path / "runs" / "r" / "run.html")
+    assert data["wrong_parameter"] == name
+    pasted = last.partition("run again: ")[2]
+    assert shlex.split(data["resume"])[-8:] == shlex.split(pasted)[-8:]
+    right.mkdir()
+    pasted = pasted.replace(f"{name}=VALUE", shlex.quote(f"{name}={right}")) + " --run-id corrected"
+    assert subprocess.run(pasted, shell=True, cwd="/", capture_output=True).returncode == 0
+    found = json.loads((tmp_path / "runs" / "corrected" / "run.json").read_text())
+    assert found["parameters"] == {name: str(right), "limit": 7, "note": "@it's one"}
+    assert (found["region"], found["resume_options"]) == ("europe-west4", ["--max-backoff=1.0"])
 
 
 @pytest.mark.parametrize("has_terminal", [True, False])
@@ -100,7 +177,9 @@ def test_the_error_of_a_job_is_said_once_with_the_log_of_its_replica(
     assert "failed: custom-training-job: workerpool1-0: exit code 2: error: wrong size" in output
     assert "  | reading" in output
     assert "  | the primary" not in output
+    assert output.count("log: ") == 1
     assert "/workerpool1-0.log" in output
+    assert "outputs = " not in output
 
 
 def test_a_step_that_failed_before_ctrl_c_is_reported(compiled: Compile, tmp_path: Path) -> None:

@@ -1,0 +1,183 @@
+"""How a run ended, in one sentence and in fields: the models that it made, or why it made none.
+
+A step explains the outcome by the text `reason` in the metadata of an output artifact, and how to use a model by the
+text `usage`, in which {python} and {path} are replaced. Formats: docs/localvertex.md.
+"""
+
+import shlex
+import sys
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from localvertex.store import runs
+from localvertex.store.models import deployed
+from localvertex.store.models.reading import DEFAULT, MODEL, UPLOADED_BY, ModelRecords, object_in
+from localvertex.store.task import State
+from localvertex_base.userinput.cli import command_word, one_line
+from localvertex_base.userinput.spelling import on_one_line
+
+FIELD = "outcome"
+
+MADE, NOT_MADE, NOTHING_NEW = "made", "not_made", "nothing_new"
+"""Kinds of outcomes."""
+
+_NOTHING_NEW, _IDENTITY = "has_nothing_new", "run_id"
+"""Outputs of a step that finds out that the same run already ran, and the identity by which it does."""
+
+_REASON, _USAGE = "reason", "usage"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Model:
+    """A model that a run made: a version of the registry, or the output of a step that registered none."""
+
+    name: str = ""
+    """Display name in the registry; empty without a version."""
+    model_id: str = ""
+    version: str = ""
+    aliases: tuple[str, ...] = ()
+    """Without `default`, which each model has."""
+    endpoints: tuple[str, ...] = ()
+    """Resource names of the endpoints that it is deployed to."""
+    path: str = ""
+    """Its files, or their address."""
+
+    def __str__(self) -> str:
+        text = f"version {self.version} of {self.name}" if self.version else f"a model in {self.path}"
+        text += f", now {' and '.join(self.aliases)}" if self.aliases else ""
+        return text + "".join(f", deployed to {each.rpartition('/')[2]}" for each in self.endpoints)
+
+
+def of(content: dict[str, Any]) -> dict[str, Any]:
+    """Return the outcome of a run that has ended.
+
+    Args:
+        content: The record; it has no outcome yet, or never got one because its process was killed.
+    """
+    found: dict[str, Any] = content.get(FIELD) or _find(content)
+    return found
+
+
+def _find(content: dict[str, Any]) -> dict[str, Any]:
+    kind, source, earlier, sentence = NOT_MADE, content, "", ""
+    if step := next(filter(has_nothing_new, content["tasks"]), None):
+        identity = str(step["outputs"]["parameters"].get(_IDENTITY, ""))
+        kind, source = NOTHING_NEW, _same_run(content, step["path"], identity)
+        earlier = source.get("run_id", "")
+        sentence = f"Nothing new: run {identity} is already finished; {content['work_dir']} has no record of it"
+    models, failure, reason = _models(source), _failure(content), _noted(source, _REASON)
+    because = f", because {reason}" if reason else ""
+    if models:
+        found = str(models[0]) + f" and {len(models) - 1} more" * (len(models) > 1)
+        is_unnamed = models[0].version and not models[0].aliases
+        if step:
+            sentence = f"Nothing new: same as run {earlier}; its model is {found.removeprefix('a model ')}"
+        else:
+            kind, sentence = MADE, f"Made {found}" + (f", without an alias{because}" if because and is_unnamed else "")
+    elif earlier:
+        was_made = of(source)["kind"] == MADE
+        text = "its model was removed since then" if was_made else f"it made no model{because}"
+        sentence = f"Nothing new: same as run {earlier}; {text}"
+    elif not step:
+        sentence = f"No model was made{f', because {failure}' if failure else because}"
+    if failure and (models or step):
+        sentence += f", but {failure}"
+    usage = _usage(source, models[0].path) if models else ""
+    return {
+        "kind": kind,
+        "sentence": f"{sentence}. {usage}" if usage else sentence,
+        "reason": content.get("error") or failure or reason,
+        "usage": usage,
+        "earlier_run": earlier,
+        "models": [asdict(each) for each in models],
+    }
+
+
+def has_nothing_new(task: dict[str, Any]) -> bool:
+    """Return whether a task of a record found that the same run already ran."""
+    return task["outputs"]["parameters"].get(_NOTHING_NEW) is True
+
+
+def _same_run(content: dict[str, Any], path: str, identity: str) -> dict[str, Any]:
+    """Return the record of the earlier run with this identity; empty when it is no longer in the work folder."""
+    same = [
+        each.content
+        for each in runs.find_all(Path(content["work_dir"]))
+        if not each.problem
+        and each.content["pipeline_name"] == content["pipeline_name"]
+        and each.content["create_time"] < content["create_time"]
+        and any(_has_results(task, path, identity) for task in each.content["tasks"])
+    ]
+
+    def rank(earlier: dict[str, Any]) -> tuple[Any, ...]:
+        # A failed run has fewer metrics; one with other parameters may have had another outcome.
+        is_same = earlier["state"] == State.SUCCEEDED and earlier["parameters"] == content["parameters"]
+        return is_same, bool(earlier["models"]), len(earlier["metrics"]), earlier["create_time"]
+
+    # The work folder may have been moved since.
+    return max(same, key=rank) | {"work_dir": content["work_dir"]} if same else {}
+
+
+def _has_results(task: dict[str, Any], path: str, identity: str) -> bool:
+    values = task["outputs"]["parameters"]
+    return task["path"] == path and values.get(_IDENTITY) == identity and values.get(_NOTHING_NEW) is False
+
+
+def _failure(content: dict[str, Any]) -> str:
+    """Return how a run failed or was stopped; empty if it has succeeded."""
+    if content["state"] == State.SUCCEEDED:
+        return ""
+    failed = next((each for each in content["tasks"] if each["path"] == content.get("failed_task")), None)
+    if failed and content["state"] == State.FAILED:
+        return f"{failed['title']} failed"
+    return one_line(on_one_line(content.get("error") or "the run was stopped"))
+
+
+def _models(content: dict[str, Any]) -> list[Model]:
+    """Return the versions that a run added to the registry, otherwise the models that its steps wrote."""
+    found = []
+    for entry in sorted((Path(content["work_dir"]) / "models").glob(f"*/*/{MODEL}")) if content else ():
+        # A damaged entry is nobody's.
+        with suppress(OSError, ValueError, LookupError):
+            if str(object_in(entry).get(UPLOADED_BY)).startswith(f"{content.get('uuid')}/"):
+                found.append(_version(content, entry.parent))
+    written = [each["uri"] for each in content.get("models", ()) if not each["resource_name"]]
+    # An artifact without a file is no model.
+    return found or [Model(path=each) for each in written if "://" in each or Path(each).exists()]
+
+
+def _version(content: dict[str, Any], folder: Path) -> Model:
+    records, number = ModelRecords(folder.parent), folder.name
+    fields = records.content(number)
+    return Model(
+        name=str(fields["display_name"]),
+        model_id=folder.parent.name,
+        version=number,
+        aliases=tuple(each for each in records.aliases_of(number) if each != DEFAULT),
+        endpoints=tuple(deployed.endpoints_of(Path(content["work_dir"]), folder.parent.name, number)),
+        path=str(fields.get("artifact_uri", "")),
+    )
+
+
+def _noted(content: dict[str, Any], name: str) -> str:
+    """Return the text that the step which ended last has under this name in the metadata of an output."""
+    found = [
+        (task["end_time"] or "", one_line(on_one_line(text)))
+        for task in content.get("tasks", ())
+        if task["kind"] == "step" and task["state"] != State.GIVEN
+        for artifacts in task["outputs"]["artifacts"].values()
+        for artifact in artifacts
+        if isinstance(text := (artifact.get("metadata") or {}).get(name), str) and text.strip()
+    ]
+    return max(found, default=("", ""))[1]
+
+
+def _usage(content: dict[str, Any], path: str) -> str:
+    """Return how to use a model, ready to paste; empty if no step has noted it."""
+    words = {"{python}": command_word(sys.executable), "{path}": path}
+    text = _noted(content, _USAGE)
+    for name, word in words.items():
+        text = text.replace(name, shlex.quote(word))
+    return text
