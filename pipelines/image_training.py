@@ -77,7 +77,9 @@ def image_training(settings: Settings) -> Any:
                 image=settings.step_image,
                 dataflow=settings.preparing.workers,
                 # `prepare` has an input of its own for the recipe.
-                settings={name: value for name, value in of_plan.items() if name != "recipe"} | fixed,
+                settings={name: value for name, value in of_plan.items() if name != "recipe"}
+                | fixed
+                | {"persistent_resource_id": resource, "image": settings.image},
             )
             dataset = with_resources(step(prepared, settings.step_image), settings.steps).outputs["dataset"]
             planned = plan(
