@@ -30,8 +30,12 @@ def _hyperparameter(
 ) -> Any:
     """Return a field with a default, its help text, and the values it may have.
 
-    A later field is one that earlier runs did not have: at its default it does not change the identity of a run.
+    A finite range becomes part of the text, which the console reads. A later field is one that earlier runs did not
+    have: at its default it does not change the identity of a run.
     """
+    if math.isfinite(highest - lowest):
+        ends = (each if isinstance(each, int) else f"{each:g}" for each in (lowest, highest))
+        help_text = f"{help_text.removesuffix('.')} ({' to '.join(map(str, ends))})."
     return dataclasses.field(
         default=default,
         metadata={"help": help_text, "choices": choices, "lowest": lowest, "highest": highest, "is_later": is_later},
@@ -65,7 +69,7 @@ class TrainConfig:
     epochs: int = _hyperparameter(20, "Passes over the training split.", lowest=1, highest=100_000)
     max_steps: int = _hyperparameter(
         0,
-        "Stop after this many steps even if the epochs are not done; 0: no limit. For a trial.",
+        "For a trial: stop after this many steps even if the epochs are not done; 0: no limit.",
         lowest=0,
         highest=10**9,
     )
@@ -78,7 +82,7 @@ class TrainConfig:
     )
     minimum_accuracy_gain: float = _hyperparameter(
         0.0,
-        "Smallest gain of the metric on the validation split (0 to 1) that patience counts as an improvement;"
+        "Smallest gain of the metric on the validation split that patience counts as an improvement;"
         " 0: any gain, or an equal value with a lower loss.",
         lowest=0.0,
         highest=1.0,
