@@ -30,12 +30,8 @@ def _hyperparameter(
 ) -> Any:
     """Return a field with a default, its help text, and the values it may have.
 
-    A finite range becomes part of the text, which the console reads. A later field is one that earlier runs did not
-    have: at its default it does not change the identity of a run.
+    A later field is one that earlier runs did not have: at its default it does not change the identity of a run.
     """
-    if math.isfinite(highest - lowest):
-        ends = (each if isinstance(each, int) else f"{each:g}" for each in (lowest, highest))
-        help_text = f"{help_text.removesuffix('.')} ({' to '.join(map(str, ends))})."
     return dataclasses.field(
         default=default,
         metadata={"help": help_text, "choices": choices, "lowest": lowest, "highest": highest, "is_later": is_later},
