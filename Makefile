@@ -18,7 +18,7 @@ TEST_PROCESSES ?= 4
 # PACKAGE=localvertex runs the tests of one package.
 TESTS = $(if $(PACKAGE),packages/$(PACKAGE)/tests)
 
-.PHONY: help venv venv-beam venv-torch demo console test test-slow test-alone prove soak check check-scripts compile clean
+.PHONY: help venv venv-beam venv-gpu venv-torch demo console test test-slow test-alone prove soak check check-scripts compile clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -27,12 +27,15 @@ venv: .venv/ready ## Create .venv with the pinned packages (Python 3.11 to 3.13)
 
 venv-beam: .venv-beam/ready ## Create .venv-beam, the environment with Apache Beam
 
+venv-gpu: .venv-gpu/ready ## Create .venv-gpu with CUDA (6 GB) for this machine's GPU; PYTHON=python3.12
+
 venv-torch: .venv-torch/ready ## Create .venv-torch, the environment with PyTorch (5 GB) for `make soak`
 
 .venv/ready: requirements/cpu.txt
 .venv-beam/ready: requirements/beam.txt
+.venv-gpu/ready: requirements/gpu.txt
 .venv-torch/ready: requirements/torch.txt
-.venv/ready .venv-beam/ready .venv-torch/ready: $(wildcard packages/*/pyproject.toml)
+.venv/ready .venv-beam/ready .venv-gpu/ready .venv-torch/ready: $(wildcard packages/*/pyproject.toml)
 	$(if $(BASE_PYTHON),,$(error found no Python 3.11, 3.12 or 3.13 with venv and pip; install one or give its path: make $(MAKECMDGOALS) PYTHON=/path/to/python3.12))
 	@test ! -L $(@D) || { echo "error: $(@D) is a link, and its target would be emptied; remove the link" >&2; exit 2; }
 	@echo "Creating $(@D) with $$($(BASE_PYTHON) --version); installing the pinned packages takes a minute or two."
@@ -87,4 +90,4 @@ compile: .venv/ready ## Write build/image_training.json and .yaml
 	@$(PY) compile.py
 
 clean: ## Remove .venv, build and caches; keep runs/
-	@rm -rf .venv .venv-beam .venv-torch build $(NPM)/node_modules .mypy_cache .pytest_cache .ruff_cache .hypothesis *.egg-info
+	@rm -rf .venv .venv-beam .venv-gpu .venv-torch build $(NPM)/node_modules .mypy_cache .pytest_cache .ruff_cache .hypothesis *.egg-info

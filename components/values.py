@@ -4,10 +4,11 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
+import accelerators
 from components.compare.criteria import Criteria
 from components.names import check_names
-from components.release.serving_machines import ServingMachines, check_endpoint_name
-from components.train.machines import Machines
+from components.release.serving_machines import ServingMachines, check_deployment
+from components.train.machines import Machines, check
 from localvertex_base.userinput.errors import UserError
 from trainer.checkpoints.identity import check_run_label
 from trainer.config import TrainConfig
@@ -16,29 +17,31 @@ from trainer.data.preparing.dataflow.settings import LOCAL, check_engine
 _TYPES = {"int": int, "float": float}
 
 
-def check_values(given: Mapping[str, Any]) -> None:
-    """Refuse what the steps would refuse after hours.
+def check_values(given: Mapping[str, Any], *, image: str, region: str) -> list[accelerators.Finding]:
+    """Refuse what the steps or Vertex AI would refuse after hours, and return the warnings about machines.
 
     Args:
         given: Values by the names of the pipeline's parameters; others are ignored. A value inside of a structure may
             arrive as text, and with its placeholder where the service does not fill it in: that one is not checked.
+        image: Container image of the training job.
+        region: Vertex AI region, e.g. us-central1.
 
     Raises:
-        UserError: A value is wrong.
+        UserError: A value is wrong, or Vertex AI would refuse the machines of the training job or of the deployment.
     """
     values = _is_known(given)
     config, machines = TrainConfig(**fields_of(TrainConfig, values)), machines_in(values)
-    if machines:
-        check_together(config, machines, exact=str(values.get("exact", "")).lower() == "true")
+    if machines and machines.parameter_server_count:
+        config.check_for_parameter_servers(exact=str(values.get("exact", "")).lower() == "true")
     if "minimum_score" in values:
         check_score(_number("minimum_score", values["minimum_score"], float))
     Criteria(**fields_of(Criteria, values))
-    check_endpoint_name(str(values.get("deploy_endpoint", "")))
-    replicas_in(values)
     if "model_name" in values:
         check_names(model_name=str(values["model_name"]))
     check_run_label(str(values.get("run_label", "")))
     check_engine(str(values.get("prepare_engine", LOCAL)))
+    findings = check_deployment(str(values.get("deploy_endpoint", "")), replicas_in(values), region=region)
+    return (check(machines, image=image, region=region) if machines else []) + findings
 
 
 def machines_in(values: Mapping[str, Any]) -> Machines | None:
@@ -58,16 +61,6 @@ def replicas_in(values: Mapping[str, Any]) -> ServingMachines:
         UserError: A value is wrong on any machine.
     """
     return ServingMachines(**fields_of(ServingMachines, values))
-
-
-def check_together(config: TrainConfig, machines: Machines, *, exact: bool) -> None:
-    """Refuse what does not work on the machines.
-
-    Raises:
-        UserError: The run has to be exact or may stop early, and has parameter servers.
-    """
-    if machines.parameter_server_count:
-        config.check_for_parameter_servers(exact=exact)
 
 
 def check_score(minimum_score: Any) -> None:

@@ -44,9 +44,9 @@ def _parameters(
     Deployment: deploy_endpoint
 
     Args:
-        source: `digits`, a folder (gs://, or an absolute path) with one sub-folder per class, manifests such as
-            `gs://BUCKET/export.jsonl`, or `tfds:NAME`.
-        image_size: Height and width of the images, in pixels; 224 or 300 for resnet50.
+        source: `digits`, an existing folder (gs://, or an absolute path) with one sub-folder per class, manifests such
+            as `gs://BUCKET/export.jsonl`, or `tfds:NAME`.
+        image_size: Height and width of the images, in pixels (8 to 2048); 224 or 300 for resnet50.
         max_examples: Maximum number of images, for a trial; 0 uses all.
         prepare_engine: Where the images are read: local (in the step `prepare`) or dataflow (on many machines).
         reread: Read all images again, also those that have not changed since the previous run.
@@ -77,7 +77,9 @@ def image_training(settings: Settings) -> Any:
                 image=settings.step_image,
                 dataflow=settings.preparing.workers,
                 # `prepare` has an input of its own for the recipe.
-                settings={name: value for name, value in of_plan.items() if name != "recipe"} | fixed,
+                settings={name: value for name, value in of_plan.items() if name != "recipe"}
+                | fixed
+                | {"persistent_resource_id": resource, "image": settings.image},
             )
             dataset = with_resources(step(prepared, settings.step_image), settings.steps).outputs["dataset"]
             planned = plan(

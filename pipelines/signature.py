@@ -2,6 +2,7 @@
 
 import dataclasses
 import inspect
+import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -13,7 +14,8 @@ def declare(
 
     Args:
         own: Its signature and docstring declare the first parameters.
-        fields: The others: fields of dataclasses with a help text in their metadata.
+        fields: The others: fields of dataclasses with a help text in their metadata, and perhaps a range, which the
+            console reads in the description.
         defaults: Defaults that replace the fields' own.
     """
     others = [
@@ -26,7 +28,7 @@ def declare(
         for field in fields
     ]
     signature = inspect.Signature([*inspect.signature(own).parameters.values(), *others])
-    descriptions = [f"    {field.name}: {field.metadata['help']}" for field in fields]
+    descriptions = [f"    {field.name}: {_description(field.metadata)}" for field in fields]
 
     def decorate(graph: Callable[[dict[str, Any]], None]) -> Callable[..., None]:
         def build(*channels: Any) -> None:
@@ -37,3 +39,12 @@ def declare(
         return build
 
     return decorate
+
+
+def _description(metadata: Mapping[str, Any]) -> str:
+    ends = [metadata.get(name, math.inf) for name in ("lowest", "highest")]
+    text: str = metadata["help"]
+    if not all(map(math.isfinite, ends)):
+        return text
+    lowest, highest = (each if isinstance(each, int) else f"{each:g}" for each in ends)
+    return f"{text.removesuffix('.')} ({lowest} to {highest})."

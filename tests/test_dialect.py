@@ -109,7 +109,7 @@ def test_names_that_only_their_module_uses_begin_with_an_underscore(repository: 
     # A name that another file mentions, be it in a string or on a page, counts as used there.
     mentions: collections.Counter[str] = collections.Counter()
     # An environment has more files than the rest, so that its folder is not even listed.
-    left_out = {".git", ".venv", ".venv-beam", ".venv-torch", "build", "runs"}
+    left_out = {".git", ".venv", ".venv-beam", ".venv-gpu", ".venv-torch", "build", "runs"}
     entries = [path for path in repository.iterdir() if path.name not in left_out]
     for path in [*entries, *(found for entry in entries if entry.is_dir() for found in entry.rglob("*.*"))]:
         if path.suffix in {".py", ".md", ".toml"} and "node_modules" not in path.parts:

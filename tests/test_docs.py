@@ -15,6 +15,7 @@ from PIL import Image
 
 import compile
 import pipelines.__main__ as pipelines
+from tests import versions
 from tests.support.forks import fork_module
 from tests.support.gcloud import empty
 from tests.support.modules import call_module
@@ -226,7 +227,7 @@ def test_the_command_of_the_deploying_page(repository: pathlib.Path, compiled_tr
 def test_the_commands_of_the_models_page(
     repository: pathlib.Path, digits_directory: pathlib.Path, tmp_path: pathlib.Path
 ) -> None:
-    from_a_run, own = commands(repository / "docs" / "models.md")
+    from_a_run, own, export = commands(repository / "docs" / "models.md")
     known = {
         "DATASET": str(digits_directory),
         "NEW_FOLDER": str(tmp_path / "run"),
@@ -236,6 +237,9 @@ def test_the_commands_of_the_models_page(
     for line in (own, from_a_run):
         done = program(f"{line} --max-steps=3", known)
         assert done.returncode == 0, done.stderr
+    done = program(export, known | {"RUN": str(tmp_path / "run"), "EXPORTED": str(tmp_path / "exported")})
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "exported" / "saved_model.pb").exists()
 
 
 @pytest.mark.slow
@@ -272,3 +276,44 @@ def test_links_between_the_pages_resolve(repository: pathlib.Path, page: str) ->
         if "://" not in target and (not found.exists() or (anchor and anchor not in anchors(found))):
             wrong.append(target)
     assert wrong == []
+
+
+ONLY_HERE = re.compile(
+    r"\b(?:make [a-z]|build/\w+\.(?:json|yaml)|python -m (?:trainer|pipelines|benchmarks|tests)\b)|\.venv\b"
+)
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.startswith("packages/")])
+def test_a_page_of_a_package_names_no_file_that_only_the_repository_has(page: str) -> None:
+    path, package = ROOT / page, ROOT.joinpath(*page.split("/")[:2])
+    text = path.read_text()
+    links = re.findall(r"\]\(([^)#\s]+)", text)
+    outside = [each for each in links if "://" not in each and package not in (path.parent / each).resolve().parents]
+    assert outside == []
+    words = {each for each in re.findall(r"(?<![\w/:.-])[\w.-]+(?:/[\w.-]+)+|[\w-]+\.\w+", text) if each[-1] != "."}
+    assert [each for each in sorted(words) if (ROOT / each).exists() and not (package / each).exists()] == []
+    assert ONLY_HERE.findall(text) == []
+
+
+def test_the_table_of_supported_versions_is_that_of_the_metadata() -> None:
+    assert versions.page() == versions.PAGE.read_text(), "run python -m tests.versions"
+    assert "| kfp | `==2.17.0` |" in versions.table()
+
+
+def test_of_the_cloud_commands_of_the_readme_only_the_first_needs_no_container_image(
+    python: str, repository: pathlib.Path, compiled_training: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    (tmp_path / "build").mkdir()
+    shutil.copy(compiled_training, tmp_path / "build" / "image_training.json")
+    shutil.copy(repository / "schedules.yaml", tmp_path)
+    lines = re.findall(
+        r"^\$ \.venv/bin/python (.*--project my-project.*)$", (repository / "README.md").read_text(), re.M
+    )
+    variables = os.environ | {"PYTHONPATH": str(repository), "PATH": str(tmp_path)}
+    codes = []
+    for line in lines:
+        words = [str(repository / word) if word == "cloud.py" else word for word in shlex.split(line)]
+        done = subprocess.run([python, *words], cwd=tmp_path, env=variables, capture_output=True, text=True)
+        codes.append(done.returncode)
+        assert done.returncode == 0 or ("placeholder" in done.stderr and len(done.stderr.splitlines()) == 1)
+    assert codes == [0, 2, 2]

@@ -23,7 +23,7 @@ def make(clone: pathlib.Path, *arguments: str) -> subprocess.CompletedProcess[st
     return subprocess.run(["make", *arguments], cwd=clone, capture_output=True, text=True)
 
 
-@pytest.mark.parametrize("target", ["demo", "test", "venv", "venv-beam", "venv-torch", "check"])
+@pytest.mark.parametrize("target", ["demo", "test", "venv", "venv-beam", "venv-gpu", "venv-torch", "check"])
 def test_a_missing_python_is_reported_in_one_line_with_exit_code_2(clone: pathlib.Path, target: str) -> None:
     done = make(clone, target, "PYTHON=/nonexistent/python3.9")
     assert done.returncode == 2
@@ -42,7 +42,7 @@ def test_a_python_that_is_too_old_is_not_used(clone: pathlib.Path) -> None:
 def test_help_lists_every_target(clone: pathlib.Path) -> None:
     done = make(clone)
     assert done.returncode == 0
-    for target in ("demo", "test", "soak", "check", "compile", "venv", "venv-beam", "venv-torch"):
+    for target in ("demo", "test", "soak", "check", "compile", "venv", "venv-beam", "venv-gpu", "venv-torch"):
         assert f"make {target} " in done.stdout
 
 
@@ -79,7 +79,7 @@ def test_with_npm_a_wrong_script_fails_the_check(clone: pathlib.Path, failing: s
     assert (checked(clone).returncode == 0) is (failing == "")
 
 
-@pytest.mark.parametrize("name", ["venv", "venv-beam", "venv-torch"])
+@pytest.mark.parametrize("name", ["venv", "venv-beam", "venv-gpu", "venv-torch"])
 def test_the_target_of_a_link_is_not_emptied(
     clone: pathlib.Path, name: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

@@ -85,8 +85,8 @@ def set_environment() -> None:
 def report_errors(function: Callable[P, R]) -> Callable[P, R]:
     """Return `function` with a user's mistake reported as a single line on stderr and exit code 2.
 
-    An unusable bucket and a failed run are also reported as a single line, with exit code 1 if a retry may help. Other
-    exceptions are defects or lost machines: they keep their traceback and may be retried.
+    An unusable bucket, a full or failing disk and a failed run are also reported as a single line, with exit code 1 if
+    a retry may help. Other exceptions are defects or lost machines: they keep their traceback and may be retried.
     """
 
     @functools.wraps(function)
@@ -96,7 +96,8 @@ def report_errors(function: Callable[P, R]) -> Callable[P, R]:
         except _REPORTED as error:
             # A step's local paths are chosen by the service, not by the user.
             is_local = isinstance(error, OSError) and "://" not in str(error.filename)
-            if is_local or (outcome := _outcome(error, ())) is None:
+            is_defect = is_local and error.errno not in _FULL | _MACHINE
+            if is_defect or (outcome := _outcome(error, ())) is None:
                 raise
             print(cli.one_line(outcome[1]), file=sys.stderr)
             raise SystemExit(outcome[0]) from None

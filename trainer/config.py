@@ -65,7 +65,7 @@ class TrainConfig:
     epochs: int = _hyperparameter(20, "Passes over the training split.", lowest=1, highest=100_000)
     max_steps: int = _hyperparameter(
         0,
-        "Stop after this many steps even if the epochs are not done; 0: no limit. For a trial.",
+        "For a trial: stop after this many steps even if the epochs are not done; 0: no limit.",
         lowest=0,
         highest=10**9,
     )
@@ -78,7 +78,7 @@ class TrainConfig:
     )
     minimum_accuracy_gain: float = _hyperparameter(
         0.0,
-        "Smallest gain of the metric on the validation split (0 to 1) that patience counts as an improvement;"
+        "Smallest gain of the metric on the validation split that patience counts as an improvement;"
         " 0: any gain, or an equal value with a lower loss.",
         lowest=0.0,
         highest=1.0,

@@ -5,15 +5,13 @@ import functools
 from typing import Any, NamedTuple
 
 from components.compare.criteria import Criteria
-from components.names import check_names
 from components.plan.outcomes import Release, conclusion
 from components.plan.report import report_plan
 from components.registry.registry import Registry
-from components.release.serving_machines import check_deployment
 from components.train import starting_weights
 from components.train.boot_disk import check_boot_disk
-from components.train.machines import Machines, check
-from components.values import check_score, check_together, fields_of, replicas_in
+from components.train.machines import Machines
+from components.values import check_values, fields_of
 from exact_resume.checkpoints.result_file import is_finished
 from localvertex_base.userinput import paths
 from trainer import command_line
@@ -79,8 +77,8 @@ def plan(
     Raises:
         UserError: A value is wrong, or Vertex AI would refuse the machines.
     """
-    check_names(model_name=model_name)
-    check_score(minimum_score)
+    given = {"run_label": run_label, "exact": exact, "minimum_score": minimum_score, "model_name": model_name}
+    findings = check_values(values | given | {"deploy_endpoint": deploy_endpoint}, image=image, region=region)
     release = Release(
         model_name=model_name,
         serving_image=serving_image,
@@ -93,9 +91,6 @@ def plan(
     if "{{$" in values.get("persistent_resource_id", ""):
         values["persistent_resource_id"] = ""
     config, pools = TrainConfig(**fields_of(TrainConfig, values)), Machines(**fields_of(Machines, values))
-    check_together(config, pools, exact=exact)
-    findings = check(pools, image=image, region=region)
-    findings += check_deployment(deploy_endpoint, replicas_in(values), region=region)
     data = load(dataset)
     if not pools.parameter_server_count:
         config = config.for_data(data.counts("train"))

@@ -41,14 +41,15 @@ def prepare(
         strict: Comma-separated names of warnings that count as errors, such as `leaks,label-conflicts`.
         prepare_engine: `local` reads the images in this step, `dataflow` on the workers of a Dataflow job.
         project: Project of the Dataflow job.
-        region: Region of the Dataflow job.
+        region: Region of the training job and of the Dataflow job.
         image: Container image of this step, and of the Dataflow workers.
         dataflow: Machine type, number, disk, subnetwork and service account of the Dataflow workers.
         pipeline_root: Folder or gs:// prefix; in its `prepared/`, the next run finds this dataset and reads only new
             images.
         reread: Read all images, also those that have not changed.
         recipe: Recipe of the training; an input of its own, because quotes in a structure may not survive.
-        settings: Values of other steps by name; wrong ones end this step before it reads an image.
+        settings: Values of other steps by name, and the training job's `image`; wrong ones, and machines that Vertex AI
+            would refuse, end this step before it reads an image.
     """
     from components.prepare.dataset import prepare as prepare_dataset, report_errors
 

@@ -14,9 +14,8 @@ from accelerators.job.values import mapping
 from accelerators.pipeline.check import examine_pipeline
 from accelerators.pipeline.graph import Graph
 from components.any_code import planning
-from components.release.serving_machines import check_deployment
-from components.train.machines import check as check_machines
-from components.values import check_values, machines_in, replicas_in
+from components.container_image import PLACEHOLDER_IMAGE
+from components.values import check_values
 from localvertex_base.compiled.reader import read_pipeline
 from localvertex_base.compiled.spec import Container
 from localvertex_base.userinput import paths
@@ -152,12 +151,9 @@ def _check_own(job: dict[str, Any], region: str) -> list[Finding]:
     values = defaults | job["runtimeConfig"]["parameterValues"] | settings
     if "command" in declared:
         return planning.check(values, region=region)[-1]
-    check_values(values)
     plan = pipeline.executors.get("exec-plan")
-    deployment = check_deployment(str(values.get("deploy_endpoint", "")), replicas_in(values), region=region)
-    if (machines := machines_in(values)) and isinstance(plan, Container):
-        return check_machines(machines, image=plan.image, region=region) + deployment
-    return deployment
+    image = plan.image if isinstance(plan, Container) else PLACEHOLDER_IMAGE
+    return check_values(values, image=image, region=region)
 
 
 def check(job: dict[str, Any], location: Location) -> list[Finding]:

@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from accelerators import Finding
+from components.container_image import PLACEHOLDER_IMAGE
 from components.prepare.dataset import prepare
 from components.values import check_values
 from localvertex_base.userinput.errors import UserError
@@ -50,34 +52,68 @@ WRONG = [
     ({"deploy_min_replicas": "0"}, "deploy_min_replicas is 0; expected at least 1"),
     ({"deploy_min_replicas": 3, "deploy_max_replicas": 2}, "expected at least deploy_min_replicas, 3"),
     ({"deploy_accelerator_count": "many"}, "deploy_accelerator_count is 'many'; expected a number"),
+    (
+        {"accelerator_count": 3},
+        "nearest: n1-standard-8 with 4 x NVIDIA_TESLA_T4",
+    ),
+    ({"accelerator_count": "3.0"}, "3 x NVIDIA_TESLA_T4 on n1-standard-8"),
+    ({"machine_type": "n1-standard-9"}, "'n1-standard-9' is not a machine type"),
+    ({"deploy_endpoint": "cats", "deploy_machine_type": "n9"}, "deployment to 'cats': 'n9' is not a machine type"),
 ]
+
+
+def check(values: dict[str, Any]) -> list[Finding]:
+    return check_values(values, image=PLACEHOLDER_IMAGE, region="us-central1")
 
 
 @pytest.mark.parametrize(("changes", "message"), WRONG)
 def test_a_wrong_value_is_refused(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(UserError, match=message):
-        check_values(SOUND | changes)
+        check(SOUND | changes)
 
 
 def test_sound_values_pass_also_as_text() -> None:
-    check_values(SOUND)
-    check_values({name: str(value) for name, value in SOUND.items()})
-    check_values({name: f"{value}.0" if type(value) is int else value for name, value in SOUND.items()})
-    check_values({})
-    check_values(dict.fromkeys(SOUND, "{{$.inputs.parameters['pipelinechannel--model']}}"))
+    assert check(SOUND) == []
+    check({name: str(value) for name, value in SOUND.items()})
+    check({name: f"{value}.0" if type(value) is int else value for name, value in SOUND.items()})
+    check({})
+    check(dict.fromkeys(SOUND, "{{$.inputs.parameters['pipelinechannel--model']}}"))
 
 
-def test_the_first_step_refuses_before_it_reads_the_source(tmp_path: Path) -> None:
+def prepare_in(folder: Path, *, region: str = "us-central1", **changes: Any) -> dict[str, Any]:
+    """Call the step `prepare` with the digits and changes to sound values."""
+    return prepare(
+        settings=SOUND | {"image": PLACEHOLDER_IMAGE} | changes.pop("settings", {}),
+        dataflow={"region": region},
+        output_directory=str(folder / "dataset"),
+        report_path=str(folder / "report.html"),
+        **{"source": "digits", "image_size": 16, "max_examples": 60, "max_bad_fraction": 0.1} | changes,
+    )
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"minimum_score": 95}, "minimum_score is 95"),
+        ({"accelerator_count": "3"}, "3 x NVIDIA_TESLA_T4 on n1-standard-8"),
+        ({"deploy_endpoint": "cats", "deploy_machine_type": "n9"}, "deployment to 'cats'"),
+    ],
+)
+def test_the_first_step_refuses_before_it_reads_the_source(
+    tmp_path: Path, settings: dict[str, Any], message: str
+) -> None:
     """The source does not exist, and the error is about the value."""
-    with pytest.raises(UserError, match="minimum_score is 95"):
-        prepare(
-            settings=SOUND | {"minimum_score": 95},
-            dataflow={},
-            source=str(tmp_path / "none"),
-            output_directory=str(tmp_path / "dataset"),
-            report_path=str(tmp_path / "report.html"),
-            image_size=16,
-            max_examples=0,
-            max_bad_fraction=0.1,
-        )
+    with pytest.raises(UserError, match=message):
+        prepare_in(tmp_path, source=str(tmp_path / "none"), settings=settings)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_first_step_checks_the_machines_for_the_region_of_the_run(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"NVIDIA_TESLA_T4.*europe-west6"):
+        prepare_in(tmp_path, region="europe-west6")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_dataset_does_not_depend_on_the_machines(tmp_path: Path) -> None:
+    other = {"machine_type": "g2-standard-8", "accelerator_type": "NVIDIA_L4", "replica_count": 4}
+    assert prepare_in(tmp_path / "first") == prepare_in(tmp_path / "second", settings=other)

@@ -168,7 +168,7 @@ def test_the_pipeline_of_the_page_survives_the_loss_of_a_machine(
 ) -> None:
     page = (repository / "packages/localvertex/docs/faults.md").read_text().replace("\\\n", "")
     (line,) = re.findall(r"^    python (.*)$", page, flags=re.M)
-    words = [str(compiled_training) if word == "build/image_training.json" else word for word in shlex.split(line)]
+    words = [str(compiled_training) if word == "pipeline.json" else word for word in shlex.split(line)]
     smaller = [
         "max_examples=800",
         "epochs=5",

@@ -121,14 +121,24 @@ def test_a_file_that_is_not_a_pipeline_is_refused(tmp_path: pathlib.Path, conten
 
 
 @pytest.mark.slow
-def test_a_corrupt_image_is_no_error_and_machines_that_vertex_would_refuse_fail_in_plan_before_any_is_requested(
+def test_a_corrupt_image_is_no_error_and_a_batch_larger_than_the_data_fails_in_plan_before_machines_are_requested(
     run: Runner, tmp_path: pathlib.Path
 ) -> None:
     write_with_a_torn_one(tmp_path / "photos")
-    done = run(tmp_path / "runs", "three", source=tmp_path / "photos", accelerator_count=3)
+    done = run(tmp_path / "runs", "three", source=tmp_path / "photos", global_batch_size=1000)
     assert done.exit_code == 1
     assert_it_is_skipped_counted_and_named(done, tmp_path / "runs" / "three")
     assert done.task("plan")["exit_code"] == 2
+    assert "global_batch_size=1000" in done.output
+    assert not (tmp_path / "runs" / "training").exists()
+
+
+@pytest.mark.slow
+def test_machines_that_vertex_would_refuse_fail_in_prepare_before_an_image_is_read(
+    run: Runner, tmp_path: pathlib.Path
+) -> None:
+    done = run(tmp_path / "runs", "three", source=tmp_path / "none", accelerator_count=3)
+    assert done.exit_code == 1
+    assert done.task("prepare")["exit_code"] == 2
     assert "3 x NVIDIA_L4 on g2-standard-8" in done.output
     assert "g2-standard-24 with 2 x NVIDIA_L4" in done.output
-    assert not (tmp_path / "runs" / "training").exists()

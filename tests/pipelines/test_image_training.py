@@ -13,6 +13,8 @@ import pipelines.image_training
 from components.container_image import PLACEHOLDER_IMAGE
 from components.export.exported import own_container
 from components.train.machines import Machines
+from localvertex.show.view.groups import documented_problem
+from localvertex_base.compiled.reader import read_pipeline
 from pipelines.image_training import image_training
 from pipelines.settings import Settings
 from pipelines.steps import StepMachines
@@ -295,3 +297,22 @@ def test_the_first_step_gets_every_value_that_a_later_step_checks(spec: dict[str
         "model_name",
         "deploy_machine_type",
     } <= set(settings["runtimeValue"]["constant"])
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "wrong"),
+    [
+        ("epochs", [1, 100_000], [-1, 0]),
+        ("learning_rate", [1e-12, 0.1], [0, -1]),
+        ("image_size", [8, 2048], [7]),
+        ("minimum_score", [0, 1], [95]),
+        ("max_steps", [0], [-1]),
+        ("source", ["digits", "tfds:mnist", "gs://bucket/photos", "/"], ["/none", "my/photos"]),
+    ],
+)
+def test_the_form_of_the_console_reads_limits_in_the_descriptions(
+    spec: dict[str, Any], name: str, values: list[Any], wrong: list[Any]
+) -> None:
+    parameter = read_pipeline(spec).root.input_parameters[name]
+    assert [each for each in (parameter.default, *values) if documented_problem(parameter, each)] == []
+    assert [each for each in wrong if not documented_problem(parameter, each)] == []

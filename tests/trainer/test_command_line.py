@@ -1,6 +1,7 @@
 """A user's mistake is a single line and exit code 2; a defect keeps its traceback."""
 
 import errno
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -24,6 +25,25 @@ def test_a_mistake_is_a_single_line_and_exit_code_2(capsys: pytest.CaptureFixtur
         report_errors(wrong)(7)
     assert left.value.code == 2
     assert capsys.readouterr().err == "error: found 7, expected 1\n"
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO])
+@pytest.mark.parametrize("path", ["/service/dataset/part", None])
+def test_a_step_on_a_full_or_failing_disk_is_a_single_line(
+    capsys: pytest.CaptureFixture[str], code: int, path: str | None
+) -> None:
+    def write() -> None:
+        raise OSError(code, os.strerror(code), path)
+
+    with pytest.raises(SystemExit) as left:
+        report_errors(write)()
+    assert left.value.code == 1
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_a_missing_file_in_a_step_is_a_defect(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        report_errors(open)(tmp_path / "missing")
 
 
 def test_a_defect_keeps_its_traceback(python: str) -> None:

@@ -29,7 +29,7 @@ import numpy as np
 from exact_resume import identity as identities, state as states
 from exact_resume.checkpoints import result_file
 from exact_resume.checkpoints.checkpoints import Best, Checkpoint
-from exact_resume.errors import InputError, RunError
+from exact_resume.errors import InputError, RunError, report_uncaught
 from exact_resume.events import log as event_log
 from exact_resume.files import storage
 from exact_resume.rebinding import Rebinding
@@ -97,6 +97,7 @@ class Run:
         Raises:
             InputError: An argument is wrong.
         """
+        report_uncaught()
         whole = {
             "steps": (steps, 1),
             "save_every_steps": (save_every_steps, 0),

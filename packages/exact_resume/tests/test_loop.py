@@ -530,3 +530,42 @@ def test_a_run_in_a_bucket_resumes(server: Any) -> None:
     result = result_file.read_result(folder)
     assert result
     assert result["final_step"] == 10
+
+
+ENDS = """
+import sys
+import numpy as np
+import exact_resume
+
+folder, rate, error = sys.argv[1], float(sys.argv[2]), sys.argv[3:]
+try:
+    exact_resume.run(folder, steps=0, state={})
+except exact_resume.InputError:
+    print("caught")
+with exact_resume.run(folder, steps=3, config={"rate": rate}, state={"weights": np.zeros(1)}) as run:
+    for step in run:
+        if error:
+            raise getattr(exact_resume, error[0], ValueError)("at fault")
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "num_lines", "last"),
+    [
+        (["0.2"], 1, "contains another run: config.rate is 0.1 there and 0.2 here; give another folder, or restore"),
+        (["0.1", "RunError"], 1, "exact_resume: error: at fault"),
+        (["0.1", "ValueError"], 0, "ValueError: at fault"),
+    ],
+)
+def test_a_refusal_that_a_script_does_not_catch_is_one_line_and_a_defect_keeps_its_traceback(
+    tmp_path: Path, words: list[str], num_lines: int, last: str
+) -> None:
+    program, folder = tmp_path / "train.py", tmp_path / "run"
+    program.write_text(ENDS)
+    if words == ["0.2"]:
+        subprocess.run([sys.executable, program, folder, "0.1"], check=True, capture_output=True)
+    done = subprocess.run([sys.executable, program, folder, *words], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (1, "caught\n")
+    assert last in done.stderr.splitlines()[-1]
+    assert ("Traceback" in done.stderr) == (num_lines == 0)
+    assert num_lines == 0 or len(done.stderr.splitlines()) == num_lines

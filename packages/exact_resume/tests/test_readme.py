@@ -1,5 +1,6 @@
 """The program of the quick start, as the README has it: killed and stopped, it ends as without interruption."""
 
+import inspect
 import re
 import signal
 import subprocess
@@ -8,6 +9,8 @@ import time
 from pathlib import Path
 
 import pytest
+
+import exact_resume
 
 PAGES = Path(__file__).parents[1]
 
@@ -82,3 +85,10 @@ def test_links_between_the_pages_resolve(page: str) -> None:
     targets = re.findall(r"\]\(([^)#]+)[^)]*\)", (PAGES / page).read_text(encoding="utf-8"))
     inside = [each for each in targets if "://" not in each and not each.startswith("../../")]
     assert [each for each in inside if not (PAGES / page).parent.joinpath(each).exists()] == []
+
+
+def test_the_table_of_arguments_is_that_of_the_program() -> None:
+    page = (PAGES / "docs" / "checkpoints.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+)` \| (?:`(.*?)`)? ?\| \S.* \|$", page.partition("## Files")[0], re.M)
+    declared = inspect.signature(exact_resume.run).parameters.values()
+    assert rows == [(each.name, "" if each.default is each.empty else repr(each.default)) for each in declared]

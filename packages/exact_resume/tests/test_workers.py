@@ -316,8 +316,8 @@ def test_a_worker_with_another_configuration_is_refused_on_all(job: Job) -> None
     codes, _, messages = finish(job.start(2, {}, {"RATE": "0.2"}))
     assert codes == [1, 1]
     line = (
-        'InputError: the workers differ: config.rate is "0.1" on worker 0 and "0.2" on worker 1; start all with the'
-        " same flags, data and code"
+        'exact_resume: error: the workers differ: config.rate is "0.1" on worker 0 and "0.2" on worker 1; start'
+        " all with the same flags, data and code"
     )
     assert [line in text for text in messages] == [True, True], messages
     assert list(job.folder.iterdir()) == []

@@ -1,18 +1,21 @@
-"""Advise how to install an extra of this package from the source that the package itself came from.
+"""Advise how to install an extra of this package: a command to paste.
 
-The advice never asks an index for the package by name: in an index, another project could have that name.
+It never asks an index for the package by name: in an index, another project could have that name.
 """
 
+import re
 import shlex
 import sys
+from importlib import metadata
 from pathlib import Path
 
 _ROOT = Path(__file__).resolve().parents[1]
 
 
 def install(extra: str) -> str:
-    """Return how to install an extra: in the repository a command to paste."""
+    """Return the command: for the folder in the repository, or else for what the extra requires."""
+    words = ["-e", f"{_ROOT}[{extra}]"]
     if _ROOT.name in ("site-packages", "dist-packages") or not (_ROOT / "pyproject.toml").is_file():
-        return f"install the extra {extra!r} of this package from the source of that installation"
-    words = [sys.executable or "python", "-m", "pip", "install", "-e", f"{_ROOT}[{extra}]"]
-    return f"run {shlex.join(words)}"
+        lines = metadata.requires("localvertex") or []
+        words = [found[1].strip() for line in lines if (found := re.fullmatch(rf"(.*); extra == .{extra}.", line))]
+    return f"run {shlex.join([sys.executable or 'python', '-m', 'pip', 'install', *words])}"

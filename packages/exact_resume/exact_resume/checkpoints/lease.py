@@ -14,7 +14,7 @@ from typing import Any
 
 from exact_resume.checkpoints import seal
 from exact_resume.errors import RunError
-from exact_resume.files import storage, this_process, versioned
+from exact_resume.files import bucket_errors, storage, this_process, versioned
 from exact_resume.files.bucket_errors import Replaced
 from exact_resume.files.publication import Fence
 from exact_resume.files.versioned import FileVersion
@@ -53,7 +53,12 @@ class Lease:
             job: The service's id of this job, the same after a restart; empty: use a random id for this process.
             pause: Waits for a number of seconds; may raise an exception to end the watch.
             report: Receives a line before a watch.
+
+        Raises:
+            InputError: The folder is on gs://, and the package for it is not installed.
         """
+        if storage.is_remote(directory):
+            bucket_errors.check_installed()
         self._directory, self._path = directory, storage.join(directory, LEASE_FILE)
         self._job, self._token = job, os.urandom(16).hex()
         self._pause, self._report = pause, report

@@ -2,10 +2,14 @@
 
 import contextlib
 import errno
+import importlib
 import os
+import shlex
+import sys
 from collections.abc import Iterator
 from typing import Any
 
+from exact_resume.errors import InputError
 from exact_resume.text import on_one_line
 
 _TEMPORARY_STATUSES = (408, 429, 500, 502, 503, 504)
@@ -16,6 +20,19 @@ class Replaced(OSError):
 
     def __init__(self, path: str) -> None:
         super().__init__(errno.ESTALE, "the object was replaced or removed", path)
+
+
+def check_installed() -> None:
+    """Refuse gs:// without its package, which is an extra.
+
+    Raises:
+        InputError: It is not installed; the message has the command.
+    """
+    try:
+        importlib.import_module("google.cloud.storage")
+    except ModuleNotFoundError:
+        command = shlex.join([sys.executable, "-m", "pip", "install", "google-cloud-storage"])
+        raise InputError(f"folders on gs:// need google-cloud-storage; run {command}") from None
 
 
 @contextlib.contextmanager

@@ -2,13 +2,18 @@
 
 import errno
 import os
+import pathlib
 import random
 import re
+import shlex
+import subprocess
+import sys
 from collections.abc import Callable
 
 import numpy as np
 import pytest
 
+import exact_resume
 from exact_resume.checkpoints import checkpoints, manifest
 from exact_resume.checkpoints.checkpoints import Best, Checkpoint
 from exact_resume.events import log as event_log
@@ -243,3 +248,24 @@ def test_no_random_number_of_the_program_is_used_up(server: CloudStorage) -> Non
     assert storage.read_bytes("gs://b/small") == b"x"
     assert storage.names("gs://b") == ["large", "small"]
     assert random.getstate() == before
+
+
+@pytest.mark.parametrize(
+    ("words", "exit_code"),
+    [
+        (["-m", "exact_resume", "--checkpoint-directory=gs://b/run", "--watch=w", "--whole=rename:*", "--", "true"], 2),
+        (["-c", "import exact_resume; exact_resume.run('gs://b/run', steps=1, state={'a': []}).__enter__()"], 1),
+    ],
+)
+def test_without_the_package_of_google_the_command_to_install_it_is_named(
+    tmp_path: pathlib.Path, words: list[str], exit_code: int
+) -> None:
+    for package in (np, exact_resume):
+        folder = pathlib.Path(str(package.__file__)).parent
+        for each in folder.parent.glob(f"{folder.name}*"):
+            (tmp_path / each.name).symlink_to(each)
+    variables = os.environ | {"PYTHONPATH": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-S", *words], cwd=tmp_path, env=variables, capture_output=True, text=True)
+    assert (done.returncode, len(done.stderr.splitlines())) == (exit_code, 1), done.stderr
+    *_, command = done.stderr.strip().partition("; run ")
+    assert shlex.split(command) == [sys.executable, "-m", "pip", "install", "google-cloud-storage"]

@@ -25,8 +25,7 @@ def folder(tmp_path: Path) -> Path:
         for content in blocks(page, "yaml"):
             (name,) = re.findall(r"\A# (\S+)\n", content)
             (tmp_path / name).write_text(content, "utf-8")
-    (tmp_path / "build").mkdir()
-    (tmp_path / "build" / "image_training.json").write_bytes((DATA / "pipelines" / "planned.json").read_bytes())
+    (tmp_path / "pipeline.json").write_bytes((DATA / "pipelines" / "planned.json").read_bytes())
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "python").symlink_to(sys.executable)
     return tmp_path

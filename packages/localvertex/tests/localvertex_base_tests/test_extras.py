@@ -4,9 +4,11 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 CODE = "from localvertex_base.extras import install; print(install('serve'))"
 OFFLINE = ("--dry-run", "--no-deps", "--no-index", "--no-build-isolation", "--quiet")
@@ -52,9 +54,10 @@ def test_in_the_repository_it_is_the_command_for_this_folder(checkout: Path) -> 
 
 
 @pytest.mark.slow
-def test_an_installed_package_names_no_package(site: Path) -> None:
-    expected = "install the extra 'serve' of this package from the source of that installation"
-    assert advice(site) == expected
+def test_an_installed_package_names_what_the_extra_requires(site: Path, package: Path) -> None:
+    expected = advice(site)
+    extras = tomllib.loads((package / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert [*map(Requirement, command(expected))] == [*map(Requirement, extras["serve"])]
     # A pyproject.toml that another package left beside the modules.
     (site / "pyproject.toml").write_text("[project]\nname = 'another'\n")
     assert advice(site) == expected

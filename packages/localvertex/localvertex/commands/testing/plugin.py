@@ -117,22 +117,33 @@ def run_pipeline(_localvertex_folder: Path, request: pytest.FixtureRequest) -> C
         from localvertex.jobs.faults.faults import parse
         from localvertex.show.terminal.lines import Lines
         from localvertex.values import configuration
+        from localvertex_base.userinput.errors import UserError
 
-        toml = root / (config or configuration.FILE)
-        found = configuration.read(toml) if config or toml.exists() else configuration.Configuration(file=toml)
-        # Paths become texts.
-        outputs = {name: {"outputs": each} for name, each in json.loads(json.dumps(given or {}, default=str)).items()}
-        own: dict[str, Any] = {
-            "work_dir": _localvertex_folder / "runs",
-            "gcs_root": _localvertex_folder / "buckets",
-            # The SDK names its jobs by pipeline and second; a run of the same test must not take such a name.
-            "run_id": f"run-{next(numbers)}",
-            "configuration": replace(found, step={**found.step, **outputs}, buckets={**found.buckets, "create": True}),
-            "faults": tuple(map(parse, faults)),
-        }
-        path = root / file if isinstance(file, str | Path) else _compiled(file, _localvertex_folder)
-        how = localvertex.Options(**(own | options))
-        record = localvertex.run(path, parameters=parameters, artifacts=artifacts, options=how, display=Lines(print))
+        try:
+            toml = root / (config or configuration.FILE)
+            found = configuration.read(toml) if config or toml.exists() else configuration.Configuration(file=toml)
+            # Paths become texts.
+            outputs = {
+                name: {"outputs": each} for name, each in json.loads(json.dumps(given or {}, default=str)).items()
+            }
+            own: dict[str, Any] = {
+                "work_dir": _localvertex_folder / "runs",
+                "gcs_root": _localvertex_folder / "buckets",
+                # The SDK names its jobs by pipeline and second; a run of the same test must not take such a name.
+                "run_id": f"run-{next(numbers)}",
+                "configuration": replace(
+                    found, step={**found.step, **outputs}, buckets={**found.buckets, "create": True}
+                ),
+                "faults": tuple(map(parse, faults)),
+            }
+            path = root / file if isinstance(file, str | Path) else _compiled(file, _localvertex_folder)
+            how = localvertex.Options(**(own | options))
+            record = localvertex.run(
+                path, parameters=parameters, artifacts=artifacts, options=how, display=Lines(print)
+            )
+        except UserError as error:
+            # Its line is the reason; the frames below the test are not the user's.
+            raise error.with_traceback(None) from None
         if record["stopped_by_signal"]:
             signal.raise_signal(record["stopped_by_signal"])
         return finished_run(record, expects_failure=expect_failure)

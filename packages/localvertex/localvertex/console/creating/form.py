@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from localvertex.console.creating.source import Source
-from localvertex.show.view.groups import documented_choices
+from localvertex.show.view.groups import documented_choices, documented_problem
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.parameters import EXAMPLES, ParameterSpec, ParameterType, convert_all, from_text, hint
 from localvertex_base.userinput.reading import parse_json
@@ -90,4 +90,7 @@ def _value(name: str, text: Any, declared: Mapping[str, ParameterSpec]) -> dict[
     value = parse_json(text, "the value") if kind in _JSON_TYPES else from_text(text, kind)
     if value is None:
         raise UserError(f"parameter {name!r} is null; expected {kind}, such as {EXAMPLES.get(kind, '')}")
-    return convert_all(declared, {name: value})
+    values = convert_all(declared, {name: value})
+    if problem := documented_problem(declared[name], values[name]):
+        raise UserError(problem)
+    return values

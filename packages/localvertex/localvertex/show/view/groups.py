@@ -1,15 +1,19 @@
-"""The groups of a form: from heading lines in the pipeline's description, or else by the names of its parameters.
+"""What a form takes from descriptions: its groups, and the values that a parameter may have.
+
+The groups come from heading lines in the pipeline's description, or else from the names of its parameters.
 
 A heading line is a line of the pipeline's docstring such as `Data: source, image_size; max_examples`. What follows the
 semicolon is folded in the form, and lines with one title are one group. The console of Vertex AI shows these lines as
 part of the description.
 """
 
+import os
 import re
 from collections.abc import Mapping
 from typing import Any
 
 from localvertex_base.userinput.parameters import ParameterSpec, ParameterType
+from localvertex_base.userinput.spelling import quote
 
 _HEADING = re.compile(r"(?P<title>[A-Z][\w ]{0,30}): *(?P<names>(?:; *)?\w+(?: *[,;] *\w+)*)")
 _WORDS = {
@@ -23,6 +27,9 @@ _WORDS = {
 _MAX_UNGROUPED, _MAX_UNFOLDED = 10, 20
 """A form of at most so many parameters needs no groups, and none that are folded."""
 _OTHER = "Other"
+_NUMBER = r"(-?\d+(?:\.\d+)?(?:e[-+]?\d+)?)"
+_RANGE = re.compile(rf"\({_NUMBER} to {_NUMBER}\)")
+_EXISTS = re.compile(r"\ban existing (?:file|folder)\b")
 
 Group = dict[str, Any]
 """A group for the page: `title`, `names`, and `more`, the names that are folded."""
@@ -74,3 +81,25 @@ def documented_choices(spec: ParameterSpec) -> list[str]:
     choices = [each.strip(" `'\"") for each in (*first.rstrip(", ").split(", "), last)]
     is_list = has_or and all(re.fullmatch(r"[\w.:-]+", each) for each in choices)
     return choices if is_list and spec.type is ParameterType.STRING and spec.default in choices else []
+
+
+def documented_problem(spec: ParameterSpec, value: Any) -> str:
+    """Return why a description excludes a value; empty if it does not.
+
+    It excludes numbers outside of a range such as `(1 to 10)`, if the default is in the range. Where it asks for "an
+    existing folder" or "an existing file", it excludes paths that do not exist; words in backquotes, addresses with a
+    scheme and paths in mounted buckets are no such paths.
+    """
+    if isinstance(value, int | float) and (found := _RANGE.search(spec.description)):
+        lowest, highest = map(float, found.groups())
+        default = lowest if spec.default is None else spec.default
+        is_in = lowest <= value <= highest or not lowest <= default <= highest
+        return "" if is_in else f"found {value}; expected {found[0][1:-1]}"
+    if not isinstance(value, str) or not _EXISTS.search(spec.description):
+        return ""
+    if value == spec.default or f"`{value}`" in spec.description or ":" in value or value.startswith("/gcs/"):
+        return ""
+    path = os.path.expanduser(value)
+    if os.path.isabs(path) and os.path.exists(path):
+        return ""
+    return f"found {quote(value)}, which does not exist; expected the absolute path of an existing file or folder"

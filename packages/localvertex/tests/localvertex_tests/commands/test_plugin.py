@@ -104,6 +104,18 @@ def test_bad_unexpected_failure(run_pipeline):
 
 def test_bad_unexpected_success(run_pipeline):
     run_pipeline(hello, expect_failure=True)
+
+
+def test_bad_parameter(run_pipeline):
+    run_pipeline(hello, {"nam": "you"})
+
+
+def test_bad_file(run_pipeline):
+    run_pipeline("none.yaml")
+
+
+def test_bad_fault(run_pipeline):
+    run_pipeline(hello, faults=["now"])
 """
 )
 
@@ -197,16 +209,21 @@ def test_no_test_sees_the_records_of_another_and_no_output_has_a_token(
     before = {each.name for each in repository.iterdir()}
     options = ("-vv", "--showlocals", "--log-level=DEBUG", "--junit-xml=../result.xml", "-p", "no:cacheprovider")
     done = session(*options)
-    assert "3 failed, 8 passed" in done.stdout, done.stdout
+    assert "6 failed, 8 passed" in done.stdout, done.stdout
     assert re.findall(r"^FAILED \S+::(\w+)", done.stdout, re.MULTILINE) == [
         "test_bad_unexpected_failure",
         "test_bad_unexpected_success",
+        "test_bad_parameter",
+        "test_bad_file",
+        "test_bad_fault",
         "test_bad",
     ]
     assert "PipelineFailed: pipeline hello FAILED: greet: " in done.stdout
     assert "ValueError: there is nobody to greet" in done.stdout
     assert "PipelineFailed: pipeline hello SUCCEEDED: expected a failure" in done.stdout
-    assert "plugin.py" not in done.stdout  # a failure is shown at the line of the test
+    # A failure is shown at the line of the test, without a frame of this package.
+    assert re.findall(r"^\S*localvertex\S*\.py:\d+", done.stdout, re.MULTILINE) == []
+    assert "plugin.py" not in done.stdout
     assert {each.name for each in repository.iterdir()} - before <= {"__pycache__", "seen"}
     # pytest also makes a link "current" to the folder of each test.
     folders = {each.parents[2].resolve() for each in (tmp_path / "temporary").glob("*/vertex/runs/api/token")}

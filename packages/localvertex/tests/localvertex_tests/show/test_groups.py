@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from localvertex.show.view.fields import of_file
-from localvertex.show.view.groups import documented_choices, split_description
+from localvertex.show.view.groups import documented_choices, documented_problem, split_description
 from localvertex_base.compiled.load import load
 from localvertex_base.userinput.parameters import ParameterSpec, ParameterType
 
@@ -102,3 +102,38 @@ def test_the_page_of_a_run_has_no_heading_lines(light_pipeline: dict[str, Any], 
     about = light_pipeline["pipelineInfo"] | {"description": "Trains.\nData: x\nIt costs money."}
     path.write_text(json.dumps(light_pipeline | {"pipelineInfo": about}))
     assert of_file(load(path).pipeline)["description"] == "Trains.\nIt costs money."
+
+
+def number(description: str, default: float | None = None) -> ParameterSpec:
+    return ParameterSpec(type=ParameterType.NUMBER_DOUBLE, description=description, default=default)
+
+
+@pytest.mark.parametrize(
+    ("spec", "value", "is_wrong"),
+    [
+        (number("Passes over the data (1 to 100).", 20), -1, True),
+        (number("Passes over the data (1 to 100).", 20), 101, True),
+        (number("Passes over the data (1 to 100).", 20), 100, False),
+        (number("Peak rate (1e-12 to 1e+06).", 0.1), 0, True),
+        (number("Peak rate (1e-12 to 1e+06).", 0.1), 1e-12, False),
+        (number("Score (-0.5 to 0.5)"), -0.6, True),
+        (number("Number (1 to 5)"), 0, True),
+        # The default shows that it is about something else.
+        (number("Passes; few data need more (1 to 5).", 20), 30, False),
+        (number("Passes, 1 to 100.", 20), 200, False),
+        (number("Pages (a to b), (1 to b), (1 to 1e)", 20), 200, False),
+        (text("Text (1 to 5)", "9"), "7", False),
+    ],
+)
+def test_a_number_outside_of_a_documented_range_is_wrong(spec: ParameterSpec, value: Any, is_wrong: bool) -> None:
+    assert bool(documented_problem(spec, value)) == is_wrong
+
+
+def test_a_path_that_has_to_exist_does(tmp_path: Path) -> None:
+    spec = text("`digits`, an existing folder, or `tfds:NAME`.", "digits")
+    (tmp_path / "photos").mkdir()
+    for value in ("digits", str(tmp_path / "photos"), "gs://bucket/x", "tfds:mnist", "/gcs/bucket/x", "~"):
+        assert documented_problem(spec, value) == ""
+    for value in (str(tmp_path / "none"), "photos", "my/photos", "", "digit"):
+        assert documented_problem(spec, value).endswith("expected the absolute path of an existing file or folder")
+    assert documented_problem(text("A folder to write.", "digits"), "/none") == ""

@@ -69,8 +69,12 @@ function Draft({ overview, server }) {
   };
   useFileDrop(() => {});
   const failed = notStarted?.details.length ? null : notStarted;
-  const isWrong = errors.size > 0 || answer.refusals.length > 0;
+  const numRefused = answer.machine_check.findings.filter((each) => each.severity === "error").length;
+  const isWrong = errors.size > 0 || answer.refusals.length > 0 || numRefused > 0;
+  // A required field that is still empty does not disable the button: it leads there.
+  const isDisabled = numRefused > 0 || [...draft.parameters.keys()].some((name) => errors.has(`parameters.${name}`));
   const summary = [
+    numRefused && "Vertex AI would refuse the machines",
     errors.size && `${plural(errors.size, "field")} to correct`,
     answer.refusals.length && "cannot run here",
     draft.parameters.size ? `${draft.parameters.size} changed` : "default values",
@@ -85,7 +89,7 @@ function Draft({ overview, server }) {
       ${error && html`<${Problem} title="The form could not be checked" error=${error} />`}
       ${failed && html`<${Problem} title="The run was not started" error=${failed} />`}
       <div class="actions">
-        <button class="primary" disabled=${isBusy} onClick=${submit}>${isBusy ? "Starting…" : "Start run"}</button>
+        <button class="primary" disabled=${isBusy || isDisabled} onClick=${submit}>${isBusy ? "Starting…" : "Start run"}</button>
         <span class=${isWrong ? "error" : "muted"} aria-live="polite">${summary.filter(Boolean).join(" · ")}</span>
       </div>
     </div>

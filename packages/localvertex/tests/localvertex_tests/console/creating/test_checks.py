@@ -139,6 +139,21 @@ def test_an_error_is_one_line_at_its_field(check: Check, texts: dict[str, Any], 
     assert list(refused.value.details) == [error]
 
 
+@pytest.mark.parametrize("texts", [{"epochs": "-1"}, {"source": "/none"}, {"epochs": "-1", "source": "/none"}])
+def test_a_value_that_its_description_excludes_is_an_error_at_its_field(check: Check, texts: dict[str, str]) -> None:
+    content = pipeline(
+        {
+            "epochs": number(defaultValue=20, description="Passes over the data (1 to 100)."),
+            "source": {"parameterType": "STRING", "defaultValue": "digits", "description": "It is an existing folder."},
+        }
+    )
+    found = check(content=content, name="p.json", parameters=texts)
+    assert [each["field"] for each in found["errors"]] == [f"parameters.{name}" for name in texts]
+    with pytest.raises(ApiError):
+        check(content=content, name="p.json", parameters=texts, is_start=True)
+    assert check(content=content, name="p.json", parameters={"epochs": "1", "source": "/"})["errors"] == []
+
+
 def test_the_request_has_the_values_that_were_written(check: Check) -> None:
     texts = {"n": "7", "x": "1", "s": "a\nb", "b": "True", "items": "[1.0]", "o": '{"k": null}', "__proto__": "p"}
     found = check(

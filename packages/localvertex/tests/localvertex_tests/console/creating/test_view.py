@@ -199,10 +199,15 @@ def test_the_machine_check_follows_the_region_and_refusals_prevent_the_start(
     before = len(list(server.work_dir.glob("*/run.json")))
     with opened(browser, server, "#/create") as page:
         upload(page, "accelerators.json", (compiled / "accelerators.json").read_text())
+        start = page.get_by_role("button", name="Start run")
         page.get_by_label("Region").select_option("europe-west6")
         expect(page.get_by_text("Nearest: NVIDIA_TESLA_T4 in europe-west2")).to_be_visible()
+        expect(start).to_be_disabled()
+        expect(page.get_by_text("Vertex AI would refuse the machines")).to_be_visible()
+        assert problems_of(page) == []
         page.get_by_label("Region").select_option("europe-west4")
         expect(page.get_by_text("Nearest:")).to_have_count(0)
+        expect(start).to_be_enabled()
         page.get_by_role("link", name="Choose another pipeline").click()
         upload(page, "secret.yaml", (compiled / "kubernetes_secret.yaml").read_text())
         refusal = page.locator(".notice.bad", has_text="This pipeline cannot run here")
@@ -210,6 +215,19 @@ def test_the_machine_check_follows_the_region_and_refusals_prevent_the_start(
         page.get_by_role("button", name="Start run").click()
         expect(page.get_by_role("alert")).to_contain_text("The run was not started")
     assert len(list(server.work_dir.glob("*/run.json"))) == before
+
+
+def test_a_wrong_value_disables_the_start_until_it_is_corrected(browser: Browser, server: Server, limited: str) -> None:
+    with opened(browser, server, "#/create") as page:
+        upload(page, "limits.json", limited)
+        start = page.get_by_role("button", name="Start run")
+        for name, wrong, right in (("epochs", "-1", "3"), ("source", "/none", "/tmp")):
+            field(page, name).fill(wrong)
+            expect(error_of(page, name)).to_be_visible()
+            expect(start).to_be_disabled()
+            field(page, name).fill(right)
+            expect(error_of(page, name)).to_have_count(0)
+            expect(start).to_be_enabled()
 
 
 def test_an_earlier_run_is_created_again_with_its_values(browser: Browser, server: Server, content: str) -> None:
@@ -240,6 +258,19 @@ GROUPED = {
     "epochs": {"parameterType": "NUMBER_INTEGER", "defaultValue": 20.0},
     "seed": {"parameterType": "NUMBER_INTEGER", "defaultValue": 0.0},
 }
+
+
+@pytest.fixture(scope="module")
+def limited(light_pipeline: dict[str, Any]) -> str:
+    """Return a pipeline whose descriptions limit the values."""
+    epochs, source = GROUPED["epochs"], GROUPED["source"]
+    declared = {"x": {"parameterType": "STRING", "defaultValue": "y"}} | {
+        "epochs": {**epochs, "description": "Passes over the data (1 to 100)."},
+        "source": {**source, "description": "`digits` or an existing folder."},
+    }
+    return json.dumps(
+        light_pipeline | {"root": light_pipeline["root"] | {"inputDefinitions": {"parameters": declared}}}
+    )
 
 
 @pytest.fixture(scope="module")
