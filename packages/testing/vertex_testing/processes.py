@@ -18,7 +18,7 @@ def has_ended(process: psutil.Process) -> bool:
 
 def with_own_id(number: int, among: Iterable[psutil.Process]) -> psutil.Process:
     """Return the process with this id in its own process table, as a step behind the mask sees it."""
-    (found,) = (each for each in among if _own_id(each) == number)
+    (found,) = [each for each in among if _own_id(each) == number]
     return found
 
 
@@ -38,7 +38,7 @@ def _own_id(process: psutil.Process) -> int:
     try:
         (line,) = re.findall(r"^NSpid:.*?(\d+)$", Path(f"/proc/{process.pid}/status").read_text(), re.MULTILINE)
     except (OSError, ValueError):
-        return process.pid
+        return int(process.pid)
     return int(line)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from localvertex.containers.call import ContainerCommand, inside
 from localvertex.containers.sandbox import is_of_system
 from localvertex.errors import TaskFailed
-from localvertex.processes.mask import Mask
+from localvertex.processes.masks.mask import Mask
 from localvertex.values.buckets import Buckets
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.reading import parse_json

@@ -16,9 +16,10 @@ from pathlib import Path
 from localvertex.containers import interpreter, variables
 from localvertex.containers.call import ContainerCommand, Prepared, inside
 from localvertex.containers.options import ContainerOptions
-from localvertex.processes import in_sandbox, secret_places
+from localvertex.processes import in_sandbox
 from localvertex.processes.answers import ask
-from localvertex.processes.mask import covering
+from localvertex.processes.masks import secret_places
+from localvertex.processes.masks.mask import covering
 
 _LEFT_OUT = frozenset("boot dev home lost+found media mnt proc root run tmp var".split())
 """Top-level folders that stay empty; /dev and /proc are the sandbox's own."""

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from localvertex.errors import Cancelled, TaskFailed
 from localvertex.processes import logs, sinks
-from localvertex.processes.mask import Covered, Mask
+from localvertex.processes.masks.mask import Covered, Mask
 from localvertex.processes.sinks import Sink
 from localvertex_base import linux
 

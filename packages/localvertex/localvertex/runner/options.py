@@ -16,7 +16,7 @@ from localvertex.containers.options import ContainerOptions
 from localvertex.containers.stand_ins import StandIns
 from localvertex.executors.api_access import ApiAccess
 from localvertex.jobs import Fault
-from localvertex.processes.mask import Mask
+from localvertex.processes.masks.mask import Mask
 from localvertex.store import record as run_record
 from localvertex.values import facts
 from localvertex.values.arguments import CommandPrefixes

@@ -8,7 +8,7 @@ import threading
 from pathlib import Path
 
 from localvertex.errors import TaskFailed
-from localvertex.processes.mask import Mask
+from localvertex.processes.masks.mask import Mask
 
 
 def copy(source: Path, target: Path, *, link_below: Path | None = None) -> None:

@@ -13,7 +13,7 @@ from zlib import crc32
 
 from localvertex.containers.call import inside
 from localvertex.containers.mounts import JOB_FOLDERS
-from localvertex.processes.mask import Mask
+from localvertex.processes.masks.mask import Mask
 from localvertex.store import copies, record, run_folder
 from localvertex.store.model_versions import ModelVersions
 from localvertex.store.models.reading import DEFAULT, FILES, SOURCE, UPLOADED_BY, check_alias

@@ -18,8 +18,8 @@ import pytest
 from google_cloud_pipeline_components.v1.custom_job import CustomTrainingJobOp
 from kfp import dsl
 
-from localvertex.processes import secret_places
-from localvertex.processes.mask import Mask
+from localvertex.processes.masks import secret_places
+from localvertex.processes.masks.mask import Mask
 from localvertex.values.configuration import Configuration
 from vertex_testing.runs import STEP, Command, Compile, Execute, FindTask
 

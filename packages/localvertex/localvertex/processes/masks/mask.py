@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from localvertex.processes import secret_places
 from localvertex.processes.answers import ask
+from localvertex.processes.masks import secret_places
 from localvertex_base import linux
 from localvertex_base.userinput import temporary
 

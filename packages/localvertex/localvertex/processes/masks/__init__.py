@@ -1,0 +1,1 @@
+"""The mask: what steps and replicas see of this machine."""
