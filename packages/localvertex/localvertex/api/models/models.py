@@ -19,7 +19,7 @@ from localvertex.api.rest.operations import finished_operation
 from localvertex.api.rest.store import ID, UNUSABLE, Store
 from localvertex.store import registry
 from localvertex.store.model_versions import UPDATED, ModelVersions
-from localvertex.store.models.reading import DEFAULT, SOURCE, check_alias
+from localvertex.store.models.reading import DEFAULT, SOURCE, UPLOADED_BY, check_alias
 from localvertex.store.registry import Version
 from localvertex_base.userinput.spelling import camel, snake
 
@@ -78,7 +78,9 @@ class Models:
     def upload(self, call: Call) -> dict[str, Any]:
         """Add a model, or a version to `parentModel`; the version takes its aliases from others in the same moment."""
         upload = self.plan(call, call.body)
-        version = self.add(upload)
+        # As ModelUploadOp does, but each call is an upload of its own.
+        uploaded_by = {UPLOADED_BY: f"{call.run}/{uuid4()}"} if call.run else {}
+        version = self.add(upload, **uploaded_by)
         content = {"model": upload.resource, "modelVersionId": str(version.number)}
         return finished_operation(call, "UploadModelOperationMetadata", "UploadModelResponse", content)
 
