@@ -99,7 +99,7 @@ def application(service: RequestHandler, access: Access, beside: Beside = lambda
         await run_in_threadpool(service.close)
 
     app = Starlette(
-        routes=[session.route(access), *_routes(service)],
+        routes=[session.route(access), *_routes(service, access)],
         middleware=[Middleware(Guard, access=access, seconds=connection.REQUEST_SECONDS)],
         exception_handlers={HTTPException: _on_http_error, Exception: _on_defect},
         lifespan=lifespan,
@@ -108,30 +108,30 @@ def application(service: RequestHandler, access: Access, beside: Beside = lambda
     return app
 
 
-def _routes(service: RequestHandler) -> list[Route]:
+def _routes(service: RequestHandler, access: Access) -> list[Route]:
     """Build the routes of all pages and API methods."""
     found = [*service.routes]
     waiting = CapacityLimiter(_MAX_WAITING)
     for collection, methods in service.collections.items():
         for name, (http_method, suffix, method) in methods.items():
             path = f"{_PARENT}/{collection}{suffix}"
-            respond = _endpoint(method, waiting if name in _WAITING else None)
+            respond = _endpoint(method, access, waiting if name in _WAITING else None)
             found.append(Route(path, respond, methods=[http_method], name=f"{collection}.{name}"))
     return found
 
 
-def _endpoint(method: Method, limiter: CapacityLimiter | None = None) -> Endpoint:
+def _endpoint(method: Method, access: Access, limiter: CapacityLimiter | None = None) -> Endpoint:
     """Build the endpoint of an API method; one with a limiter has threads of its own."""
 
     async def respond(request: Request) -> Response:
         body = await request.body()
         # A large body is parsed and answered in a thread, so that other requests do not wait for it.
-        return await to_thread.run_sync(response_of, lambda: method(_call_of(request, body)), limiter=limiter)
+        return await to_thread.run_sync(response_of, lambda: method(_call_of(request, body, access)), limiter=limiter)
 
     return respond
 
 
-def _call_of(request: Request, body: bytes) -> Call:
+def _call_of(request: Request, body: bytes, access: Access) -> Call:
     """Read a request.
 
     Raises:
@@ -147,6 +147,7 @@ def _call_of(request: Request, body: bytes) -> Call:
         query=dict(request.query_params),
         repeated={name: request.query_params.getlist(name) for name in request.query_params},
         body=content_of(body),
+        run=access.run_of(request.headers.get("authorization")) or "",
     )
 
 

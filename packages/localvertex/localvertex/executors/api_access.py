@@ -27,12 +27,13 @@ Endpoints = Callable[[EndpointCall], dict[str, Any]]
 class ApiAccess(Protocol):
     """Access of a run's steps to the API."""
 
-    def open_endpoint(self, machine: Machine, warn: WriteLine) -> AbstractContextManager[object]:
+    def open_endpoint(self, machine: Machine, warn: WriteLine, run: str = "") -> AbstractContextManager[object]:
         """Let the processes of a machine call the API.
 
         Args:
             machine: The processes of the run, and the work folder with the registry.
             warn: Called with each problem, as a line of text.
+            run: The unique number of the run, which the models that they upload get.
         """
         ...
 

@@ -173,7 +173,8 @@ class PipelineRun:
                 self._remove_page()
             with self._stop_on_signals():
                 if (api := self._context.api) is not None:
-                    self._held.enter_context(api.open_endpoint(self._context.machine, self._context.warnings.add))
+                    run = self._context.job["pipeline_job_uuid"]
+                    self._held.enter_context(api.open_endpoint(self._context.machine, self._context.warnings.add, run))
                 # No step has written anything before the token was known.
                 self._first_secrets = self._credentials.secrets.spellings()
                 self._scheduler.run(self._root)

@@ -84,7 +84,7 @@ def _find(content: dict[str, Any]) -> dict[str, Any]:
         sentence = f"No model was made{f', because {failure}' if failure else because}"
     if failure and (models or step):
         sentence += f", but {failure}"
-    usage = _usage(source, models[0].path) if models else ""
+    usage = _usage(source, models[0].path) if models and models[0].path else ""
     return {
         "kind": kind,
         "sentence": f"{sentence}. {usage}" if usage else sentence,
@@ -138,13 +138,15 @@ def _failure(content: dict[str, Any]) -> str:
 def _models(content: dict[str, Any]) -> list[Model]:
     """Return the versions that a run added to the registry, otherwise the models that its steps wrote."""
     found = []
-    for entry in sorted((Path(content["work_dir"]) / "models").glob(f"*/*/{MODEL}")) if content else ():
+    for entry in (Path(content["work_dir"]) / "models").glob(f"*/*/{MODEL}") if content else ():
         # A damaged entry is nobody's.
         with suppress(OSError, ValueError, LookupError):
             if str(object_in(entry).get(UPLOADED_BY)).startswith(f"{content.get('uuid')}/"):
                 found.append(_version(content, entry.parent))
     written = [each["uri"] for each in content.get("models", ()) if not each["resource_name"]]
     # An artifact without a file is no model.
+    # The one in use comes first, then the newest.
+    found.sort(key=lambda each: (bool(each.aliases), each.model_id, int(each.version)), reverse=True)
     return found or [Model(path=each) for each in written if "://" in each or Path(each).exists()]
 
 

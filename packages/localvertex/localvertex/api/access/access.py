@@ -49,9 +49,9 @@ class Access:
         """
         return self._steps.allows(_token(header), method, path)
 
-    def is_step(self, header: str | None) -> bool:
-        """Return whether an `authorization` header has the token of a run, whatever that allows."""
-        return self._steps.knows(_token(header))
+    def run_of(self, header: str | None) -> str | None:
+        """Return the run whose token an `authorization` header has, whatever that allows; None without one."""
+        return self._steps.run_of(_token(header))
 
     def is_session(self, header: str | None, *, port: str) -> bool:
         """Return whether a request is from a browser that has sent the token.

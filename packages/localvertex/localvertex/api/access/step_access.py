@@ -44,22 +44,23 @@ class StepAccess:
     def __init__(self, address: str = "") -> None:
         self._address = address
         self._lock = threading.Lock()
-        self._runs: dict[str, tuple[Callable[[], None], bool]] = {}
+        self._runs: dict[str, tuple[Callable[[], None], bool, str]] = {}
 
     def listens_at(self, address: str) -> None:
         """Take the address of the server, before the first run."""
         self._address = address
 
-    def issue(self, on_use: Callable[[], None], *, may_change: bool = True) -> StepEndpoint:
+    def issue(self, on_use: Callable[[], None], *, may_change: bool = True, run: str = "") -> StepEndpoint:
         """Return the address with a new token.
 
         Args:
             on_use: Called before each call with the token is answered.
             may_change: Whether it allows more than reading and predictions.
+            run: The unique number of the run.
         """
         found = StepEndpoint(address=self._address, token=secrets.token_urlsafe(_NUM_BYTES))
         with self._lock:
-            self._runs[found.token] = on_use, may_change
+            self._runs[found.token] = on_use, may_change, run
         return found
 
     def revoke(self, endpoint: StepEndpoint) -> None:
@@ -71,15 +72,16 @@ class StepAccess:
         """Return whether a call may be carried out."""
         with self._lock:
             found = [run for each, run in self._runs.items() if hmac.compare_digest(each.encode(), token)]
-        for on_use, _ in found:
+        for on_use, *_ in found:
             on_use()
         is_reading = method in ("GET", "HEAD")
         allowed = [_PREDICTIONS, *([_REGISTRY] if is_reading else [])]
-        if any(may_change for _, may_change in found):
+        if any(may_change for _, may_change, _ in found):
             allowed = [_REGISTRY, _RECORDS, *([_JOBS] if is_reading else [])]
         return bool(found) and any(each.fullmatch(path) for each in allowed)
 
-    def knows(self, token: bytes) -> bool:
-        """Return whether this is the token of a run, whatever it allows."""
+    def run_of(self, token: bytes) -> str | None:
+        """Return the unique number of the run with a token, whatever that allows; None when no run has it."""
         with self._lock:
-            return any(hmac.compare_digest(each.encode(), token) for each in self._runs)
+            found = [run for each, (*_, run) in self._runs.items() if hmac.compare_digest(each.encode(), token)]
+        return found[0] if found else None

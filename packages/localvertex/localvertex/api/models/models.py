@@ -20,7 +20,7 @@ from localvertex.api.rest.store import ID, UNUSABLE, Store
 from localvertex.errors import TaskFailed
 from localvertex.store import registry
 from localvertex.store.model_versions import UPDATED, ModelVersions
-from localvertex.store.models.reading import DEFAULT, SOURCE, check_alias
+from localvertex.store.models.reading import DEFAULT, SOURCE, UPLOADED_BY, check_alias
 from localvertex.store.registry import Version
 from localvertex.values.buckets import Buckets
 from localvertex_base.userinput.spelling import camel, snake
@@ -85,7 +85,9 @@ class Models:
             self._buckets.model_files(str(upload.content.get("artifact_uri", "")))
         except TaskFailed as error:
             raise ApiError(Status.FAILED_PRECONDITION, f"model.artifactUri: {error}") from None
-        version = self.add(upload)
+        # As ModelUploadOp does, but each call is an upload of its own.
+        uploaded_by = {UPLOADED_BY: f"{call.run}/{uuid4()}"} if call.run else {}
+        version = self.add(upload, **uploaded_by)
         content = {"model": upload.resource, "modelVersionId": str(version.number)}
         return finished_operation(call, "UploadModelOperationMetadata", "UploadModelResponse", content)
 

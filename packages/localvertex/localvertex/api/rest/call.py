@@ -46,6 +46,8 @@ class Call:
     repeated: Mapping[str, list[str]] = field(default_factory=dict)
     """All values of each field of the query; `query` has the last one."""
     body: dict[str, Any] = field(default_factory=dict)
+    run: str = ""
+    """The unique number of the run whose step calls; empty for all other callers."""
 
     def number(self, name: str, default: int) -> int:
         """Return a count in the query.

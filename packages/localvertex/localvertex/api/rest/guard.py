@@ -104,7 +104,7 @@ class Guard:
         port = headers.get("host", "").rpartition(":")[2]
         has_session = self._access.is_session(headers.get("cookie"), port=port)
         if not (has_session and _is_from_console(method, headers)):
-            if not self._access.is_step(headers.get("authorization")):
+            if self._access.run_of(headers.get("authorization")) is None:
                 return 403, self._access.refusal
             known = await to_thread.run_sync(known_methods.find, method, path)
             return 403, step_access.REFUSAL.format(call=known.name if known else path[:300])

@@ -28,27 +28,27 @@ class Reach:
         self._server = server
 
     @contextmanager
-    def open_endpoint(self, machine: Machine, warn: WriteLine) -> Iterator[None]:
+    def open_endpoint(self, machine: Machine, warn: WriteLine, run: str = "") -> Iterator[None]:
         """Let the processes of a machine call; a run whose steps do not call is not affected by a failure.
 
         The file of the endpoint becomes part of the credentials that the processes get, until the block ends.
         """
         with ExitStack() as held:
             try:
-                self._open(machine, warn, held)
+                self._open(machine, warn, held, run)
             except OSError as error:
                 warn(f"the steps of this run cannot reach the model registry: {error}")
                 held.close()
             yield
 
-    def _open(self, machine: Machine, warn: WriteLine, held: ExitStack) -> None:
+    def _open(self, machine: Machine, warn: WriteLine, held: ExitStack, run: str) -> None:
         secrets, file = machine.credentials.secrets, machine.credentials.step_file
         access = self._server
         if access is None:
             own = OwnEndpoint(machine, warn)
             held.callback(own.close)
             access = own.access
-        tokens = [access.issue(secrets.use_tokens, may_change=each) for each in (True, False)]
+        tokens = [access.issue(secrets.use_tokens, may_change=each, run=run) for each in (True, False)]
         for each in tokens:
             held.callback(access.revoke, each)
             secrets.learn_token(each.token)

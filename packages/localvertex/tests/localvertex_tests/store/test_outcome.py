@@ -91,6 +91,21 @@ def trains_once(
 
 
 @dsl.component(**STEP)
+def upload_by_the_sdk() -> None:
+    from google.cloud import aiplatform
+
+    aiplatform.init(project="p", location="europe-west4")
+    how = {"display_name": "By the SDK", "serving_container_image_uri": "serving:1"}
+    first = aiplatform.Model.upload(**how)
+    aiplatform.Model.upload(parent_model=first.resource_name, version_aliases=["champion"], **how)
+
+
+@dsl.pipeline(name="uploads-by-the-sdk")
+def uploads_by_the_sdk() -> None:
+    upload_by_the_sdk()
+
+
+@dsl.component(**STEP)
 def prints() -> None:
     print("hello")
 
@@ -200,6 +215,14 @@ def test_a_run_that_failed_after_its_first_metrics_is_not_the_one_that_is_repeat
     write("failed", 2, "images_added")
     found = outcome.of(write("third", 3, "images_added", is_done=True))
     assert (found["kind"], found["earlier_run"]) == ("nothing_new", "evaluated")
+
+
+def test_a_model_that_a_step_uploads_by_the_sdk_is_one_of_its_run(execute: Execute) -> None:
+    found = execute(uploads_by_the_sdk)
+    assert (found["state"], found["models"]) == ("SUCCEEDED", [])
+    said = found[outcome.FIELD]
+    assert [(each["name"], each["version"]) for each in said["models"]] == [("By the SDK", "2"), ("By the SDK", "1")]
+    assert said["sentence"] == "Made version 2 of By the SDK, now champion and 1 more"
 
 
 def test_a_run_that_only_uses_a_model_has_made_none(run: Any, execute: Execute) -> None:
