@@ -278,9 +278,7 @@ def test_links_between_the_pages_resolve(repository: pathlib.Path, page: str) ->
     assert wrong == []
 
 
-ONLY_HERE = re.compile(
-    r"\b(?:make [a-z]|build/\w+\.(?:json|yaml)|python -m (?:trainer|pipelines|benchmarks|tests)\b)|\.venv\b"
-)
+ONLY_HERE = re.compile(r"`make |\bbuild/\w+\.(?:json|yaml)|\bpython -m (?:trainer|pipelines|benchmarks|tests)\b")
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if page.startswith("packages/")])

@@ -94,7 +94,7 @@ def _goodput_sentence(goodput: dict[str, Any]) -> str:
     """Describe how a custom job spent its time."""
     total = f"{goodput['total_seconds']:.1f} s"
     if goodput["fraction"] is None:
-        return f"{total}. No replica logged steps (docs/events.md), so there is no goodput."
+        return f"{total}. No replica logged steps (docs/faults.md), so there is no goodput."
     steps = f"{goodput['num_steps']} step{'' if goodput['num_steps'] == 1 else 's'}"
     productive = f"{goodput['seconds']['productive']:.1f} s"
     return f"Goodput {goodput['fraction']:.0%}: {productive} of {total} were spent on the {steps} that count."
