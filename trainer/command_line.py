@@ -95,9 +95,9 @@ def report_errors(function: Callable[P, R]) -> Callable[P, R]:
             return function(*args, **kwargs)
         except _REPORTED as error:
             # A step's local paths are chosen by the service, not by the user.
-            is_defect = isinstance(error, OSError) and "://" not in str(error.filename)
-            if isinstance(error, OSError) and error.errno in _FULL | _MACHINE:
-                is_defect = False
+            is_defect = (
+                isinstance(error, OSError) and "://" not in str(error.filename) and error.errno not in _FULL | _MACHINE
+            )
             if is_defect or (outcome := _outcome(error, ())) is None:
                 raise
             print(cli.one_line(outcome[1]), file=sys.stderr)
