@@ -86,7 +86,7 @@ class Models:
         except TaskFailed as error:
             raise ApiError(Status.FAILED_PRECONDITION, f"model.artifactUri: {error}") from None
         # As ModelUploadOp does, but each call is an upload of its own.
-        uploaded_by = {UPLOADED_BY: f"{call.run}/{uuid4()}"} if call.run else {}
+        uploaded_by: dict[str, Any] = {UPLOADED_BY: f"{call.run}/{uuid4()}"} if call.run else {}
         version = self.add(upload, **uploaded_by)
         content = {"model": upload.resource, "modelVersionId": str(version.number)}
         return finished_operation(call, "UploadModelOperationMetadata", "UploadModelResponse", content)
