@@ -129,12 +129,12 @@ class Snapshots:
         for name in self.rule.names():
             # The command may have removed it; many keep only their newest.
             with contextlib.suppress(NotWhole, *storage.MISSING):
+                # What has a marker, or is a complete zip file, needs no other proof.
+                if self.rule.kind == "rename" and self._is_torn(self.rule.files(name), code):
+                    continue
                 found = self.rule.look(name)
                 changed_ns = max(found.values())[0]
-                is_newer = changed_ns > newest_ns
-                # What has a marker, or is a complete zip file, needs no other proof.
-                is_torn = self.rule.kind == "rename" and self._is_torn(found, code)
-                if (is_newer or (found == self._entry and not newest)) and not is_torn:
+                if changed_ns > newest_ns or (found == self._entry and not newest):
                     newest, files, newest_ns = name, found, max(changed_ns, newest_ns)
         if not newest or not self.is_first:
             return
