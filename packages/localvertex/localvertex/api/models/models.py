@@ -79,7 +79,7 @@ class Models:
         """Add a model, or a version to `parentModel`; the version takes its aliases from others in the same moment."""
         upload = self.plan(call, call.body)
         # As ModelUploadOp does, but each call is an upload of its own.
-        uploaded_by = {UPLOADED_BY: f"{call.run}/{uuid4()}"} if call.run else {}
+        uploaded_by: dict[str, Any] = {UPLOADED_BY: f"{call.run}/{uuid4()}"} if call.run else {}
         version = self.add(upload, **uploaded_by)
         content = {"model": upload.resource, "modelVersionId": str(version.number)}
         return finished_operation(call, "UploadModelOperationMetadata", "UploadModelResponse", content)
