@@ -96,8 +96,8 @@ def report_errors(function: Callable[P, R]) -> Callable[P, R]:
         except _REPORTED as error:
             # A step's local paths are chosen by the service, not by the user.
             is_local = isinstance(error, OSError) and "://" not in str(error.filename)
-            is_defect = is_local and error.errno not in _FULL | _MACHINE
-            if is_defect or (outcome := _outcome(error, ())) is None:
+            is_of_disk = isinstance(error, OSError) and error.errno in _FULL | _MACHINE
+            if (is_local and not is_of_disk) or (outcome := _outcome(error, ())) is None:
                 raise
             print(cli.one_line(outcome[1]), file=sys.stderr)
             raise SystemExit(outcome[0]) from None
