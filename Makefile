@@ -27,7 +27,7 @@ venv: .venv/ready ## Create .venv with the pinned packages (Python 3.11 to 3.13)
 
 venv-beam: .venv-beam/ready ## Create .venv-beam, the environment with Apache Beam
 
-venv-gpu: .venv-gpu/ready ## Create .venv-gpu with CUDA (6 GB) for this machine's GPU; PYTHON=python3.12
+venv-gpu: .venv-gpu/ready ## Create .venv-gpu with CUDA for this machine's GPU; PYTHON=python3.12
 
 venv-torch: .venv-torch/ready ## Create .venv-torch, the environment with PyTorch (5 GB) for `make soak`
 

@@ -34,7 +34,7 @@ def check_values(given: Mapping[str, Any], *, image: str, region: str) -> list[a
     if machines and machines.parameter_server_count:
         config.check_for_parameter_servers(exact=str(values.get("exact", "")).lower() == "true")
     if "minimum_score" in values:
-        check_score(_number("minimum_score", values["minimum_score"], float))
+        _check_score(_number("minimum_score", values["minimum_score"], float))
     Criteria(**fields_of(Criteria, values))
     if "model_name" in values:
         check_names(model_name=str(values["model_name"]))
@@ -63,7 +63,7 @@ def replicas_in(values: Mapping[str, Any]) -> ServingMachines:
     return ServingMachines(**fields_of(ServingMachines, values))
 
 
-def check_score(minimum_score: Any) -> None:
+def _check_score(minimum_score: Any) -> None:
     """Refuse a minimum score that is not a number from 0 to 1.
 
     Raises:

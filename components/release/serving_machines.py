@@ -69,7 +69,11 @@ def check_deployment(endpoint_name: str, machines: ServingMachines, *, region: s
         UserError: The name cannot be used, or Vertex AI would refuse the machines; the message has the reasons and the
             nearest valid choices.
     """
-    check_endpoint_name(endpoint_name)
+    if len(endpoint_name) > _MAX_NAME or _UNSAFE.search(endpoint_name) or endpoint_name != endpoint_name.strip():
+        raise UserError(
+            f"deploy_endpoint is {endpoint_name!r}; expected the display name of an endpoint, of at most {_MAX_NAME}"
+            " characters without quotes, backslashes, line breaks and spaces at its ends"
+        )
     if not endpoint_name:
         return []
     findings = accelerators.check_deployment(machines.dedicated_resources(), region=region)
@@ -78,16 +82,3 @@ def check_deployment(endpoint_name: str, machines: ServingMachines, *, region: s
     except UserError as error:
         raise UserError(f"deployment to {endpoint_name!r}: {error}") from None
     return findings
-
-
-def check_endpoint_name(name: str) -> None:
-    """Refuse a display name that no endpoint can have; an empty one is no endpoint.
-
-    Raises:
-        UserError: The name cannot be used.
-    """
-    if len(name) > _MAX_NAME or _UNSAFE.search(name) or name != name.strip():
-        raise UserError(
-            f"deploy_endpoint is {name!r}; expected the display name of an endpoint, of at most {_MAX_NAME} characters"
-            " without quotes, backslashes, line breaks and spaces at its ends"
-        )
