@@ -8,6 +8,7 @@ import argparse
 import contextlib
 import io
 import logging
+import os
 import tempfile
 import warnings
 from pathlib import Path
@@ -17,6 +18,8 @@ from kfp import compiler, dsl, local
 
 import localvertex
 from benchmarks.measuring import Took, median, parse, took
+from localvertex.processes.masks.mask import Mask
+from localvertex.processes.processes import Processes
 
 
 @dsl.component(base_image="python:3.11", install_kfp_package=False)
@@ -34,6 +37,20 @@ def _make_pipeline(num_steps: int) -> Any:
             double(n=n)
 
     return trivial
+
+
+def _starts(work_dir: Path, repeats: int) -> list[tuple[Took, Took]]:
+    """Start a process that does nothing without and behind the mask of steps, alternately."""
+    step = work_dir / "run" / "step"
+    step.mkdir(parents=True)
+    (work_dir / "run" / "run.json").touch()
+    plain, masked = (Processes(grace_seconds=1, mask=mask) for mask in (None, Mask(work_dir=work_dir)))
+
+    def start(processes: Processes) -> Took:
+        return took(lambda: processes.run(["true"], cwd=step, env=dict(os.environ), log=step / "log.txt"))
+
+    start(masked)  # finds out whether there can be a mask
+    return [(start(plain), start(masked)) for _ in range(repeats)]
 
 
 def main() -> None:
@@ -57,6 +74,11 @@ def main() -> None:
     ours, theirs = (median(side) for side in zip(*turns, strict=True))
     print(f"{options.steps} independent steps, median of {options.repeats} runs")
     print(f"kfp.local    {theirs}   {1000 * theirs.seconds / options.steps:4.0f} ms per step")
+    with tempfile.TemporaryDirectory() as folder:
+        plain, masked = (median(side) for side in zip(*_starts(Path(folder), 10 * options.repeats), strict=True))
+    more = f"{1000 * (masked.seconds - plain.seconds):.1f} ms more, {masked.seconds / plain.seconds:.2f} times as long"
+    print(f"a process without the mask {plain}")
+    print(f"a process behind the mask  {masked}   {more}")
     ratio = f"{theirs.seconds / ours.seconds:.2f} times as fast"
     print(f"localvertex  {ours}   {1000 * ours.seconds / options.steps:4.0f} ms per step   {ratio}")
 
