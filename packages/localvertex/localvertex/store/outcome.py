@@ -13,14 +13,14 @@ from typing import Any
 
 from localvertex.store import runs
 from localvertex.store.models import deployed
-from localvertex.store.models.reading import DEFAULT, MODEL, UPLOADED_BY, ModelRecords, object_in
+from localvertex.store.models.reading import ALIASED_BY, DEFAULT, MODEL, UPLOADED_BY, ModelRecords, object_in
 from localvertex.store.task import State
 from localvertex_base.userinput.cli import command_word, one_line
 from localvertex_base.userinput.spelling import on_one_line
 
 FIELD = "outcome"
 
-MADE, NOT_MADE, NOTHING_NEW = "made", "not_made", "nothing_new"
+MADE, PROMOTED, NOT_MADE, NOTHING_NEW = "made", "promoted", "not_made", "nothing_new"
 """Kinds of outcomes."""
 
 _NOTHING_NEW, _IDENTITY = "has_nothing_new", "run_id"
@@ -67,7 +67,9 @@ def _find(content: dict[str, Any]) -> dict[str, Any]:
         kind, source = NOTHING_NEW, _same_run(content, step["path"], identity)
         earlier = source.get("run_id", "")
         sentence = f"Nothing new: run {identity} is already finished; {content['work_dir']} has no record of it"
-    models, failure, reason = _models(source), _failure(content), _noted(source, _REASON)
+    made, failure, reason = _versions(source, UPLOADED_BY), _failure(content), _noted(source, _REASON)
+    promoted = [each for each in _versions(source, ALIASED_BY) if each.aliases]
+    models = made or promoted or _written(source)
     because = f", because {reason}" if reason else ""
     if models:
         found = str(models[0]) + f" and {len(models) - 1} more" * (len(models) > 1)
@@ -75,7 +77,8 @@ def _find(content: dict[str, Any]) -> dict[str, Any]:
         if step:
             sentence = f"Nothing new: same as run {earlier}; its model is {found.removeprefix('a model ')}"
         else:
-            kind, sentence = MADE, f"Made {found}" + (f", without an alias{because}" if because and is_unnamed else "")
+            kind, verb = (PROMOTED, "Promoted") if promoted and not made else (MADE, "Made")
+            sentence = f"{verb} {found}" + (f", without an alias{because}" if because and is_unnamed else "")
     elif earlier:
         was_made = of(source)["kind"] == MADE
         text = "its model was removed since then" if was_made else f"it made no model{because}"
@@ -135,19 +138,21 @@ def _failure(content: dict[str, Any]) -> str:
     return one_line(on_one_line(content.get("error") or "the run was stopped"))
 
 
-def _models(content: dict[str, Any]) -> list[Model]:
-    """Return the versions that a run added to the registry, otherwise the models that its steps wrote."""
+def _versions(content: dict[str, Any], by: str) -> list[Model]:
+    """Return the versions that have a run in a field: the one in use comes first, then the newest."""
     found = []
     for entry in (Path(content["work_dir"]) / "models").glob(f"*/*/{MODEL}") if content else ():
         # A damaged entry is nobody's.
         with suppress(OSError, ValueError, LookupError):
-            if str(object_in(entry).get(UPLOADED_BY)).startswith(f"{content.get('uuid')}/"):
+            if str(object_in(entry).get(by)).startswith(f"{content.get('uuid')}/"):
                 found.append(_version(content, entry.parent))
-    written = [each["uri"] for each in content.get("models", ()) if not each["resource_name"]]
-    # An artifact without a file is no model.
-    # The one in use comes first, then the newest.
-    found.sort(key=lambda each: (bool(each.aliases), each.model_id, int(each.version)), reverse=True)
-    return found or [Model(path=each) for each in written if "://" in each or Path(each).exists()]
+    return sorted(found, key=lambda each: (bool(each.aliases), each.model_id, int(each.version)), reverse=True)
+
+
+def _written(content: dict[str, Any]) -> list[Model]:
+    """Return the models that the steps of a run wrote; an artifact without a file is no model."""
+    addresses = [each["uri"] for each in content.get("models", ()) if not each["resource_name"]]
+    return [Model(path=each) for each in addresses if "://" in each or Path(each).exists()]
 
 
 def _version(content: dict[str, Any], folder: Path) -> Model:

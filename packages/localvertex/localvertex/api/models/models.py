@@ -20,7 +20,7 @@ from localvertex.api.rest.store import ID, UNUSABLE, Store
 from localvertex.errors import TaskFailed
 from localvertex.store import registry
 from localvertex.store.model_versions import UPDATED, ModelVersions
-from localvertex.store.models.reading import DEFAULT, SOURCE, UPLOADED_BY, check_alias
+from localvertex.store.models.reading import ALIASED_BY, DEFAULT, SOURCE, UPLOADED_BY, check_alias
 from localvertex.store.registry import Version
 from localvertex.values.buckets import Buckets
 from localvertex_base.userinput.spelling import camel, snake
@@ -210,6 +210,8 @@ class Models:
                 versions.merge(chosen, aliases)
             except ValueError as error:
                 raise invalid(str(error)) from None
+            if call.run and not all(each.startswith("-") for each in aliases):
+                versions.change(chosen, {ALIASED_BY: f"{call.run}/"})
         return self._view(call, versions, chosen, is_version=bool(call.resource_version))
 
     def delete(self, call: Call) -> dict[str, Any]:

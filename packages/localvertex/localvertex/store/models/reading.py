@@ -36,6 +36,9 @@ VERSION_LABELS = "version_labels"
 UPLOADED_BY = "uploaded_by"
 """The field of model.json with the step that uploaded the version, by the unique number of its run."""
 
+ALIASED_BY = "aliased_by"
+"""The field of model.json with the run whose step was the last one to give the version an alias, likewise."""
+
 _ALIAS = re.compile(r"-?[a-z][a-zA-Z0-9-]{0,126}[a-z0-9]")
 """The API's rule, by which a number is never an alias. A leading '-' removes the alias."""
 
@@ -148,9 +151,8 @@ class ModelRecords:
             own["artifact_uri"] = str(self.folder.absolute() / number / FILES)
         of_version = own.get(VERSION_LABELS, {} if number == "1" else own.get("labels"))
         labels = {**_labels(shared.pop("labels", {})), **_labels(of_version)}
-        kept = {
-            name: value for name, value in own.items() if name not in (*_SHARED_FIELDS, VERSION_LABELS, UPLOADED_BY)
-        }
+        hidden = (*_SHARED_FIELDS, VERSION_LABELS, UPLOADED_BY, ALIASED_BY)
+        kept = {name: value for name, value in own.items() if name not in hidden}
         return kept | shared | ({"labels": labels} if labels else {})
 
     def _exists(self, number: str) -> bool:

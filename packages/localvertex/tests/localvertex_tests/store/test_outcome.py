@@ -106,6 +106,20 @@ def uploads_by_the_sdk() -> None:
 
 
 @dsl.component(**STEP)
+def give_aliases(name: str, version: str, aliases: list) -> None:
+    from google.cloud import aiplatform
+
+    aiplatform.init(project="p", location="europe-west4")
+    (found,) = aiplatform.Model.list(filter=f'display_name="{name}"')
+    found.versioning_registry.add_version_aliases(aliases, version)
+
+
+@dsl.pipeline(name="promotes")
+def promotes(name: str, version: str, aliases: list) -> None:
+    give_aliases(name=name, version=version, aliases=aliases)
+
+
+@dsl.component(**STEP)
 def prints() -> None:
     print("hello")
 
@@ -223,6 +237,15 @@ def test_a_model_that_a_step_uploads_by_the_sdk_is_one_of_its_run(execute: Execu
     said = found[outcome.FIELD]
     assert [(each["name"], each["version"]) for each in said["models"]] == [("By the SDK", "2"), ("By the SDK", "1")]
     assert said["sentence"] == "Made version 2 of By the SDK, now champion and 1 more"
+
+
+def test_a_run_that_gives_an_older_version_an_alias_has_promoted_it_and_made_none(execute: Execute) -> None:
+    execute(uploads_by_the_sdk)
+    values = {"name": "By the SDK", "version": "1"}
+    found = execute(promotes, values | {"aliases": ["champion"]})[outcome.FIELD]
+    assert (found["kind"], found["sentence"]) == ("promoted", "Promoted version 1 of By the SDK, now champion")
+    found = execute(promotes, values | {"aliases": ["-champion"]})[outcome.FIELD]
+    assert (found["kind"], found["models"]) == ("not_made", [])
 
 
 def test_a_run_that_only_uses_a_model_has_made_none(run: Any, execute: Execute) -> None:
