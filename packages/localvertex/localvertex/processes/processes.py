@@ -20,8 +20,10 @@ _SUPERVISOR = str(Path(__file__).with_name("supervisor.py"))
 _STOP = 0
 """Not a signal: the supervisor ends the command, see supervisor.py."""
 
-_NUMBERS, _NUM_NUMBERS = itertools.count(), 16
-"""Of processes behind the mask; so many in a row have different ids, as TensorFlow's event files need."""
+_NUMBERS, _NUM_NUMBERS, _STRIDE = itertools.count(), 16, 8
+"""Of processes behind the mask: so many in a row, each with some programs before it, have different ids.
+
+TensorFlow names its event files by them, for example."""
 
 MAX_ARGUMENT_BYTES = 131_072
 """Linux refuses longer single arguments (MAX_ARG_STRLEN, 32 pages)."""
@@ -49,7 +51,7 @@ class Process:
         """Processes that were alive when the command had ended, and that its supervisor ended then."""
         kept = [other_end.fileno()] if hold is None else [other_end.fileno(), hold]
         supervisor = [*covered.words, sys.executable, "-I", "-S", _SUPERVISOR, ",".join(map(str, kept))]
-        supervisor += [f"{grace_seconds},{next(_NUMBERS) % _NUM_NUMBERS if covered.words else 0}"]
+        supervisor += [f"{grace_seconds},{next(_NUMBERS) % _NUM_NUMBERS * _STRIDE if covered.words else 0}"]
         supervisor += [str(len(clean_up)), *clean_up]
         try:
             self._process = subprocess.Popen(
