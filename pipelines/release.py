@@ -59,15 +59,15 @@ def register(
         record: Component that completes it, from `registered_model` or `registered_version`.
         deploy: Component that deploys a version.
     """
-    given = {**values, **HERE, **{name: comparison[name] for name in ("champion", "is_promoted")}}
+    given = {**values, **HERE, **{name: comparison[name] for name in ("champion", "is_promoted", "deploy_endpoint")}}
 
     def add(component: Any, **version: Any) -> Any:
         return step(component(**inputs_of(component, given | version)), settings.step_image)
 
     def complete(**version: Any) -> None:
         recorded = add(record, **version).set_display_name("record")
-        with dsl.If(comparison["deploy_endpoint"] != "", name="asked-to-deploy"):
-            add(deploy, registered_version=recorded.output).set_display_name("deploy")
+        with dsl.If(recorded.outputs["deploy_endpoint"] != "", name="asked-to-deploy"):
+            add(deploy, registered_version=recorded.outputs["registered_version"]).set_display_name("deploy")
 
     with dsl.If(comparison["next"] == "export", name="new-version"):
         exported = add(export).outputs
@@ -77,7 +77,6 @@ def register(
             # Its launcher takes one without a resource name for none.
             parent_model=exported["parent_model"],
             unmanaged_container_model=exported["servable"],
-            version_aliases=comparison["aliases"],
             labels=exported["Output"],
             encryption_spec_key_name=values["kms_key"],
         )

@@ -15,7 +15,6 @@ def export(
     labels: dict,  # type: ignore[type-arg]  # kfp knows no other
     serving_image: str,
     model_name: str,
-    champion: str,
     region: str,
     pipeline_root: str,
 ) -> dict:  # type: ignore[type-arg]
@@ -29,7 +28,6 @@ def export(
         labels: Labels of the user.
         serving_image: Prediction container image with its own server.
         model_name: Display name in the Model Registry.
-        champion: Version that the model replaces, as `compare` found it; empty for none.
         region: Region of the Model Registry.
         pipeline_root: Folder or gs:// prefix of the run.
 

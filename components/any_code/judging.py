@@ -1,6 +1,7 @@
 """The step `compare`: whether a model replaces the champion, by a metric or by both models' predictions."""
 
 import dataclasses
+import functools
 from collections.abc import MutableMapping, Sequence
 from typing import Any
 
@@ -73,7 +74,7 @@ def compare(
     if not model_name:
         reason += "; compared with nothing and not registered: model_name is empty"
         write_report(Result(is_promoted=False, reason=reason), comparison, metrics)
-        return Outcome("", False, [], "", "", "")
+        return Outcome("", False, "", "", "")
     if not storage.names(f"{base_output_directory}/model"):
         raise UserError(f"{base_output_directory}/model has no model; the training code writes it to AIP_MODEL_DIR")
     return conclude(
@@ -88,11 +89,11 @@ def compare(
         criteria=criteria,
         refused=refused,
         alone=dataclasses.replace(WITHOUT_CHAMPION, reason=f"{reason}; there is no champion: compared with nothing"),
-        against=lambda champion: _against(champion, own, goal, criteria),
+        against=functools.partial(against, own=own, goal=goal),
     )
 
 
-def _against(champion: Version, own: Evidence, goal: Goal, criteria: Criteria) -> Result:
+def against(champion: Version, criteria: Criteria, *, own: Evidence, goal: Goal) -> Result:
     """Compare on the same examples if both models' predictions have ids, otherwise by the metric alone."""
     try:
         other = evidence.read_of_model(champion.artifact_uri)

@@ -1,13 +1,17 @@
 """The steps `export`, `record` and `deploy` for the model of any training code."""
 
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from components.any_code import evidence
-from components.export.exported import Exported, parent_of
+from components.any_code import evidence, judging
+from components.any_code.request import Goal
+from components.compare.criteria import Criteria
+from components.export.exported import Exported
 from components.registry.registry import Registry
 from components.release import deployment, registration
 from components.release.live_prediction import NUM_INSTANCES, TOLERANCE, Trial, WrongAnswerError
+from components.release.registration import Recorded
 from localvertex_base.userinput.spelling import quote
 from trainer.command_line import report_errors as report_errors  # a component imports it from here
 
@@ -19,12 +23,11 @@ def export(
     labels: Mapping[str, str],
     serving_image: str,
     model_name: str,
-    champion: str,
     region: str,
     pipeline_root: str,
     **_: Any,
 ) -> Exported:
-    """Give the model its evidence, and check that it still replaces what it was compared with.
+    """Give the model its evidence.
 
     Args:
         checkpoint_directory: Of the run.
@@ -32,13 +35,9 @@ def export(
         labels: Of the user.
         serving_image: Prediction container image, with its own server.
         model_name: Display name in the Model Registry.
-        champion: Version that the model replaces, as `compare` found it; empty for none.
         region: Region of the registry.
         pipeline_root: Folder or gs:// prefix of the run.
         **_: The artifacts of the component.
-
-    Raises:
-        UserError: The champion is another one by now.
     """
     uri = f"{base_output_directory}/model"
     evidence.give_to_model(checkpoint_directory, uri)
@@ -46,17 +45,29 @@ def export(
         metadata={"uri": uri},
         labels=dict(labels) | registration.labels_at_upload(checkpoint_directory),
         container={"imageUri": serving_image},
-        # As late as possible: another run may have registered a model since `compare`.
-        parent_model=parent_of(model_name, champion, Registry(region=region, pipeline_root=pipeline_root)),
+        parent_model=Registry(region=region, pipeline_root=pipeline_root).find(model_name),
     )
 
 
-def record(*, checkpoint_directory: str, registered_version: str, registered_model: Any = None, **options: Any) -> str:
-    """Complete the registration with the metrics; see `registration.record`."""
-    return registration.record(
+def record(
+    *,
+    checkpoint_directory: str,
+    registered_version: str,
+    registered_model: Any = None,
+    metric: str,
+    direction: str,
+    must_improve: bool,
+    min_compared_images: int,
+    **options: Any,
+) -> Recorded:
+    """Complete the registration with the metrics; see `registration.complete`."""
+    own, goal = evidence.read(checkpoint_directory), Goal(metric=metric, direction=direction)
+    return registration.complete(
         resource_name=registered_version or registered_model.metadata["resourceName"],
         checkpoint_directory=checkpoint_directory,
-        metrics=evidence.read(checkpoint_directory).figures,
+        metrics=own.figures,
+        criteria=Criteria(must_improve=must_improve, min_compared_images=min_compared_images),
+        against=functools.partial(judging.against, own=own, goal=goal),
         **options,
     )
 

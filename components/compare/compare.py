@@ -28,7 +28,6 @@ def compare(
     [
         ("next", str),
         ("is_promoted", bool),
-        ("aliases", list[str]),
         ("deploy_endpoint", str),
         ("registered_version", str),
         ("champion", str),
@@ -53,7 +52,7 @@ def compare(
         deploy_endpoint: Display name of the endpoint for a promoted model; empty for none.
 
     Returns:
-        The next step (`export`, `record` or none), and whether the model is promoted, with its aliases and endpoint.
+        The next step (`export`, `record` or none), and whether the model is promoted, with its endpoint.
         The model's version if it is already registered, and the champion.
     """
     from components.compare.promotion import compare as compare_models, report_errors

@@ -1,6 +1,7 @@
 """Decides whether a new model is promoted: it finds the champion in the Model Registry and compares both."""
 
 import dataclasses
+import functools
 from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -12,10 +13,8 @@ from exact_resume.checkpoints import outcome
 from localvertex_base.userinput.errors import UserError
 from trainer import command_line
 from trainer.checkpoints import best
-from trainer.checkpoints.best import BestCheckpoint
 from trainer.command_line import report_errors as report_errors  # a component imports it from here
 from trainer.data import dataset
-from trainer.data.dataset import Dataset
 from trainer.files import outputs
 from trainer.learner import libraries
 from trainer.results.baseline import Verdict
@@ -23,7 +22,7 @@ from trainer.results.comparison.decision import Comparison, decide
 from trainer.results.comparison.not_comparable import NotComparable
 from trainer.results.report import comparison as report
 
-_FORCED = "by force_promotion; "
+_FORCED, _ANYWAY = "by force_promotion; ", "; force_promotion promotes it anyway"
 
 
 class Outcome(NamedTuple):
@@ -32,8 +31,6 @@ class Outcome(NamedTuple):
     next: str
     """The next step: `export`, or `record` if the version exists; empty unless promoted, or too few images to tell."""
     is_promoted: bool
-    aliases: list[str]
-    """Aliases of the new version; empty if the model is not promoted."""
     deploy_endpoint: str
     """Display name of the endpoint to deploy to; empty for no deployment."""
     registered_version: str
@@ -59,6 +56,9 @@ class Result:
 
 
 WITHOUT_CHAMPION = Result(is_promoted=True, reason="there is no champion", promotion=labels.BETTER)
+
+Against = Callable[[Version, Criteria], Result]
+"""Compares the model of a run with a champion."""
 
 
 def compare(
@@ -96,19 +96,8 @@ def compare(
     """
     wanted, data = Criteria(**criteria), dataset.load(dataset_directory)
     chosen = best.find(checkpoint_directory, data)
-    evaluation = outcome.notes(checkpoint_directory).evaluation
-    if not evaluation:
-        raise UserError(
-            f"{checkpoint_directory!r} has no intact evaluation.json of its best checkpoint; run the pipeline again"
-            " to evaluate it"
-        )
+    evaluation = _evaluation(checkpoint_directory)
     is_refused = evaluation["verdict"] != Verdict.BETTER and not wanted.force_promotion
-
-    def against(champion: Version) -> Result:
-        return _with_evaluation(
-            evaluation, _against(champion, data, chosen, checkpoint_directory, source=source, criteria=wanted)
-        )
-
     return conclude(
         page_path=page_path,
         metrics=metrics,
@@ -121,7 +110,9 @@ def compare(
         criteria=wanted,
         refused=_not_better(evaluation) if is_refused else None,
         alone=_with_evaluation(evaluation, WITHOUT_CHAMPION),
-        against=against,
+        against=functools.partial(
+            against, dataset_directory=dataset_directory, checkpoint_directory=checkpoint_directory, source=source
+        ),
     )
 
 
@@ -138,7 +129,7 @@ def conclude(
     criteria: Criteria,
     refused: Result | None,
     alone: Result,
-    against: Callable[[Version], Result],
+    against: Against,
 ) -> Outcome:
     """Find the champion, decide, write the page, and note the outcome next to the checkpoints.
 
@@ -173,18 +164,48 @@ def conclude(
         result = refused
     elif champion is None:
         result = alone
-    elif own and int(own.number) < int(champion.number):
-        result = Result(
-            is_promoted=False,
-            champion=champion.name,
-            reason=(
-                f"this checkpoint is {own.name}, and the newer version {champion.number} is the champion; to promote"
-                " it, give it the alias champion"
-            ),
-        )
     else:
-        result = against(champion)
+        result = compete(own, champion, criteria=criteria, against=against)
     write_report(result, page_path, metrics)
+    note(checkpoint_directory, result, criteria)
+    if deploy_endpoint and result.promotion == labels.UNDECIDED and not result.is_promoted:
+        print(f"not deployed to {deploy_endpoint}: the model is not promoted")
+    registered = own.name if own and own.container_image == serving_image else ""
+    is_version = result.is_promoted or result.promotion == labels.UNDECIDED
+    return Outcome(
+        next=("record" if registered else "export") if is_version else "",
+        is_promoted=result.is_promoted,
+        deploy_endpoint=deploy_endpoint if result.is_promoted else "",
+        registered_version=registered,
+        champion=champion.name if champion else "",
+    )
+
+
+def compete(own: Version | None, champion: Version, *, criteria: Criteria, against: Against) -> Result:
+    """Compare a model with the champion; an older version than the champion has to be better than it.
+
+    Otherwise the versions of two runs, each as good as the other, would replace each other whenever a step is repeated.
+
+    Args:
+        own: The version that the model is already; None: it is not registered.
+        champion: Another version.
+        criteria: Criteria of the comparison.
+        against: Compares the model with a champion.
+    """
+    if own is None or int(own.number) > int(champion.number):
+        return against(champion, criteria)
+    result = against(champion, dataclasses.replace(criteria, force_promotion=False, max_regression=0.0))
+    if result.is_promoted and not (result.comparison and not result.comparison.scores.difference):
+        return result
+    reason = (
+        f"{result.reason.removesuffix(_ANYWAY)}; this checkpoint is {own.name}, and the newer version"
+        f" {champion.number} is the champion; to promote it, give it the alias champion"
+    )
+    return dataclasses.replace(result, is_promoted=False, promotion="", reason=reason)
+
+
+def note(checkpoint_directory: str, result: Result, criteria: Criteria) -> None:
+    """Note a result next to the checkpoints."""
     outcome.note_comparison(
         checkpoint_directory,
         # A refusal is the champion's as long as it is one; a missing file may come back.
@@ -194,44 +215,47 @@ def conclude(
         criteria=dataclasses.asdict(criteria),
         promotion=result.promotion,
     )
-    if deploy_endpoint and result.promotion == labels.UNDECIDED and not result.is_promoted:
-        print(f"not deployed to {deploy_endpoint}: the model is not promoted")
-    registered = own.name if own and own.container_image == serving_image else ""
-    is_version = result.is_promoted or result.promotion == labels.UNDECIDED
-    return Outcome(
-        next=("record" if registered else "export") if is_version else "",
-        is_promoted=result.is_promoted,
-        aliases=list(labels.ALIASES) if result.is_promoted else [],
-        deploy_endpoint=deploy_endpoint if result.is_promoted else "",
-        registered_version=registered,
-        champion=champion.name if champion else "",
+
+
+def _evaluation(checkpoint_directory: str) -> Mapping[str, Any]:
+    """Return the note of `evaluate`.
+
+    Raises:
+        UserError: There is none of the best checkpoint.
+    """
+    if found := outcome.notes(checkpoint_directory).evaluation:
+        return found
+    raise UserError(
+        f"{checkpoint_directory!r} has no intact evaluation.json of its best checkpoint; run the pipeline again to"
+        " evaluate it"
     )
 
 
 def _not_better(evaluation: Mapping[str, Any]) -> Result:
     """Return the result of a model that may be no better than a constant answer."""
     is_undecided = evaluation["verdict"] == Verdict.UNDECIDED
-    registered = "registered without the alias champion; " if is_undecided else ""
+    registered = "; registered without the alias champion" if is_undecided else ""
     return Result(
         is_promoted=False,
-        reason=f"{evaluation['reason']}; {registered}force_promotion promotes it anyway",
+        reason=f"{evaluation['reason']}{registered}{_ANYWAY}",
         promotion=labels.UNDECIDED if is_undecided else "",
     )
 
 
 def _with_evaluation(evaluation: Mapping[str, Any], result: Result) -> Result:
     """Return the result with the evaluation's reason, which force_promotion overrules if it is unfavourable."""
-    if evaluation["verdict"] == Verdict.BETTER:
+    if evaluation["verdict"] == Verdict.BETTER or not result.is_promoted:
         alone = dataclasses.replace(result, reason=f"{evaluation['reason']}; {result.reason}")
         return result if result.champion else alone
     reason = f"{_FORCED}{evaluation['reason']}; {result.reason.removeprefix(_FORCED)}"
     return dataclasses.replace(result, promotion=labels.FORCED, reason=reason)
 
 
-def _against(
-    champion: Version, data: Dataset, chosen: BestCheckpoint, directory: str, *, source: str, criteria: Criteria
+def against(
+    champion: Version, criteria: Criteria, *, dataset_directory: str, checkpoint_directory: str, source: str
 ) -> Result:
-    """Return the result against a champion; where no fair comparison is possible, only a user can decide."""
+    """Compare the best checkpoint with a champion; where no fair comparison is possible, only a user can decide."""
+    data = dataset.load(dataset_directory)
     command_line.set_environment()
     libraries.load()
     from trainer.results.comparison import comparison
@@ -240,8 +264,8 @@ def _against(
     try:
         found = comparison.compare(
             data=data,
-            chosen=chosen,
-            checkpoint_directory=directory,
+            chosen=best.find(checkpoint_directory, data),
+            checkpoint_directory=checkpoint_directory,
             champion_folder=champion.artifact_uri,
             source=source,
             min_compared_images=criteria.min_compared_images,
@@ -257,8 +281,8 @@ def _against(
     promotion = labels.BETTER
     if not is_promoted:
         is_promoted, promotion = criteria.force_promotion, labels.FORCED if criteria.force_promotion else ""
-        reason = f"{_FORCED}{reason}" if is_promoted else f"{reason}; force_promotion promotes it anyway"
-    return Result(
+        reason = f"{_FORCED}{reason}" if is_promoted else f"{reason}{_ANYWAY}"
+    result = Result(
         is_promoted=is_promoted,
         reason=reason,
         promotion=promotion,
@@ -266,6 +290,7 @@ def _against(
         comparison=found,
         is_final=is_final,
     )
+    return _with_evaluation(_evaluation(checkpoint_directory), result)
 
 
 def write_report(result: Result, page_path: str, metrics: MutableMapping[str, Any]) -> None:
@@ -280,5 +305,10 @@ def write_report(result: Result, page_path: str, metrics: MutableMapping[str, An
         comparison=result.comparison,
     )
     outputs.write(page_path, page)
-    against = f" against {result.champion}" if result.champion else ""
-    print(f"{'promoted' if result.is_promoted else 'not promoted'}{against}: {result.reason}")
+    print(summary(result))
+
+
+def summary(result: Result) -> str:
+    """Return a result in one line."""
+    champion = f" against {result.champion}" if result.champion else ""
+    return f"{'promoted' if result.is_promoted else 'not promoted'}{champion}: {result.reason}"

@@ -14,7 +14,6 @@ def export(
     servable: dsl.Output[UnmanagedContainerModel],
     parent_model: dsl.Output[VertexModel],
     model_name: str = "",
-    champion: str = "",
     region: str = "",
     pipeline_root: str = "",
     serving_image: str = "",
@@ -29,7 +28,6 @@ def export(
         servable: The SavedModel with the container that serves it, as `ModelUploadOp` takes it.
         parent_model: The model to add a version to; without a resource name the version becomes its model's first.
         model_name: Display name in the Model Registry; empty if the model is not to be registered.
-        champion: Version that the model replaces, as `compare` found it; empty for none.
         region: Region of the Model Registry.
         pipeline_root: Folder or gs:// prefix of the run.
         serving_image: Prediction container image with its own server; empty for `own_image`.
@@ -45,7 +43,6 @@ def export(
         dataset_directory=dataset.path,
         output_directory=model.path,
         model_name=model_name,
-        champion=champion,
         region=region,
         pipeline_root=pipeline_root,
         serving_image=serving_image,

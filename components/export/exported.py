@@ -5,7 +5,6 @@ from typing import Any
 
 from components.registry.registry import Registry
 from components.release.registration import labels_at_upload
-from localvertex_base.userinput.errors import UserError
 from trainer.command_line import report_errors as report_errors  # a component imports it from here
 from trainer.export import export as export_model
 
@@ -29,40 +28,36 @@ def export(
     dataset_directory: str,
     output_directory: str,
     model_name: str = "",
-    champion: str = "",
     region: str = "",
     pipeline_root: str = "",
     serving_image: str = "",
     own_image: str = "",
 ) -> Exported:
-    """Export the model, see `trainer.export.export`, and check that it still replaces what it was compared with.
+    """Export the model, see `trainer.export.export`.
 
     Args:
         checkpoint_directory: Of the run.
         dataset_directory: The dataset that the run was trained on.
         output_directory: A new or empty folder, local or gs://.
         model_name: Display name in the Model Registry; empty if the model is not to be registered.
-        champion: Version that the model replaces, as `compare` found it; empty for none.
         region: Region of the registry.
         pipeline_root: Folder or gs:// prefix of the run.
         serving_image: Prediction container image with its own server; empty for `own_image`.
         own_image: The container image of this project's own server.
 
     Raises:
-        UserError: The champion is another one by now, or see `trainer.export.export`.
+        UserError: See `trainer.export.export`.
     """
     metadata = export_model(
         checkpoint_directory=checkpoint_directory,
         dataset_directory=dataset_directory,
         output_directory=output_directory,
     )
-    # As late as possible: another run may have registered a model since `compare`.
-    registry = Registry(region=region, pipeline_root=pipeline_root)
     return Exported(
         metadata=metadata,
         labels=labels_at_upload(checkpoint_directory),
         container={"imageUri": serving_image} if serving_image else own_container(own_image),
-        parent_model=parent_of(model_name, champion, registry) if model_name else "",
+        parent_model=Registry(region=region, pipeline_root=pipeline_root).find(model_name) if model_name else "",
     )
 
 
@@ -84,20 +79,3 @@ def own_container(image: str) -> dict[str, Any]:
         "healthRoute": "/health",
         "predictRoute": "/predict",
     }
-
-
-def parent_of(model_name: str, compared: str, registry: Registry) -> str:
-    """Return the model to add a version to, whose champion is still the one that `compare` found; empty for none.
-
-    Raises:
-        UserError: The champion is another one by now.
-    """
-    model = registry.find(model_name)
-    found = registry.champion(model) if model else None
-    current = found.name if found else ""
-    if current != compared:
-        raise UserError(
-            f"the champion of {model_name!r} is {current or 'none'} now, but the model was compared with"
-            f" {compared or 'none'}; run the pipeline again, which compares with the present one"
-        )
-    return model

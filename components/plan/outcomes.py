@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from components.compare.criteria import Criteria
-from components.registry.labels import CHAMPION, CHECKPOINT, UNDECIDED, label_value
+from components.registry.labels import CHAMPION, CHECKPOINT, REFUSED, UNDECIDED, label_value
 from components.registry.registry import Registry, Version
 from components.vertex_clients import NotFoundError
 from exact_resume.checkpoints import outcome
@@ -130,4 +130,5 @@ def _refusal(comparison: Any, release: Release, registry: Callable[[], Registry]
     if current is None or current.name != champion:
         print(f"notice: {champion} is no longer the champion; the model is compared again")
         return ""
-    return f"not registered: {comparison.get('reason')}"
+    state = "registered, not promoted" if comparison.get("promotion") == REFUSED else "not registered"
+    return f"{state}: {comparison.get('reason')}"

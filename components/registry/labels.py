@@ -8,9 +8,10 @@ ALIASES = (CHAMPION, "default")
 
 RUN_ID, CHECKPOINT, DATASET, PROMOTION = "run-id", "checkpoint", "dataset", "promotion"
 VERSION_KEYS = (RUN_ID, CHECKPOINT, DATASET, PROMOTION)
-BETTER, FORCED, UNDECIDED = "better", "forced", "undecided"
+BETTER, FORCED, UNDECIDED, REFUSED = "better", "forced", "undecided", "refused"
 """Values of `promotion`: the model passed all tests, force_promotion overruled one, or there were too few test images
-to tell whether the model has learnt anything. An undecided version is not promoted."""
+to tell whether the model has learnt anything, or another run has promoted a better model since the comparison."""
+NOT_PROMOTED = (UNDECIDED, REFUSED)
 _DIGITS = 32
 """A label's value has at most 63 characters; 32 hexadecimal digits are enough to identify content."""
 

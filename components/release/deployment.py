@@ -5,14 +5,15 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from components.registry.labels import ALIASES, CHAMPION, PROMOTION, UNDECIDED
+from components.registry.labels import ALIASES, CHAMPION, NOT_PROMOTED, PROMOTION
 from components.registry.registry import Registry
 from components.release import live_prediction
 from components.release.endpoints import Deployed, Endpoints
 from components.release.live_prediction import Trial, WrongAnswerError
 from components.release.serving_machines import ServingMachines, check_deployment
+from components.release.succession import in_turn
 from exact_resume.checkpoints import outcome
-from exact_resume.errors import InputError
+from exact_resume.errors import InputError, RunError
 from exact_resume.files import storage
 from localvertex_base.userinput.errors import UserError
 from trainer.command_line import TrainingError, report_errors as report_errors  # a component imports it from here
@@ -78,9 +79,9 @@ def put_live(
     service = Endpoints(region=region, pipeline_root=pipeline_root)
     registry = Registry(region=region, pipeline_root=pipeline_root)
     version = registry.get(registered_version)
-    if version.labels.get(PROMOTION) == UNDECIDED and CHAMPION not in version.aliases:
+    if version.labels.get(PROMOTION) in NOT_PROMOTED and CHAMPION not in version.aliases:
         raise UserError(f"{version.name} is not deployed: it is not promoted; force_promotion=true promotes it")
-    _refuse_replaced(registry, version.name)
+    _refuse_replaced(registry, version.name, checkpoint_directory)
     endpoint = service.find_or_create(endpoint_name)
     before = service.deployed_models(endpoint)
     _refuse_foreign_models(before, version.model, endpoint)
@@ -100,8 +101,9 @@ def put_live(
             service.deploy(endpoint, version.name, name=name, resources=resources, service_account=service_account)
         new = _with_all_traffic(service, endpoint, version.name)
         difference = _smoke_test(service, endpoint, new, tried)
-        _refuse_replaced(registry, version.name)
-        registry.merge_aliases(version.name, ALIASES)
+        with in_turn(registry, version.name):
+            _refuse_replaced(registry, version.name, checkpoint_directory)
+            registry.merge_aliases(version.name, ALIASES)
     except Exception as error:
         _roll_back(
             service, registry, endpoint, version.name, before=before, error=error, directory=checkpoint_directory
@@ -128,19 +130,20 @@ def _refuse_foreign_models(deployed: Sequence[Deployed], model: str, endpoint: s
         )
 
 
-def _newer_champion(registry: Registry, version: str) -> str:
-    """Return the number of a newer version that is the champion, which another run has registered; empty: none."""
+def _refuse_replaced(registry: Registry, version: str, checkpoint_directory: str) -> None:
+    """Refuse a version that is not the champion, unless its own failed deployment gave the aliases back.
+
+    Raises:
+        UserError: The champion is neither this version nor the one that it has replaced.
+    """
     model, _, number = version.partition("@")
-    found = registry.champion(model)
-    return found.number if found and int(found.number) > int(number) else ""
-
-
-def _refuse_replaced(registry: Registry, version: str) -> None:
-    if newer := _newer_champion(registry, version):
-        raise UserError(
-            f"{version} is not deployed: version {newer} has replaced it as the champion; to deploy the older one, give"
-            " it the alias champion, and run the step again"
-        )
+    found, former = registry.champion(model), outcome.notes(checkpoint_directory).comparison.get("champion")
+    if found is None or found.name in (version, former) or (not former and int(found.number) < int(number)):
+        return
+    raise UserError(
+        f"{version} is not deployed: version {found.number} has replaced it as the champion; to deploy it, give it the"
+        " alias champion, and run the step again"
+    )
 
 
 def _find(deployed: Sequence[Deployed], version: str) -> Deployed | None:
@@ -196,11 +199,14 @@ def _roll_back(
         traffic = _traffic_before(before, others)
         if new:
             service.undeploy(endpoint, new, traffic)
-        if others and not _newer_champion(registry, version):
+        if others:
             serving = max(others, key=lambda each: (traffic[each.id], each.created))
-            if former := _champion_before(registry, serving.version, directory):
-                registry.merge_aliases(former, ALIASES)
-    except (UserError, TrainingError, InputError) as second:
+            with in_turn(registry, version):
+                champion = registry.champion(version.partition("@")[0])
+                is_own = champion is None or champion.name == version
+                if is_own and (former := _champion_before(registry, serving.version, directory)):
+                    registry.merge_aliases(former, ALIASES)
+    except (UserError, TrainingError, InputError, RunError) as second:
         print(f"restoring the traffic failed: {second}; check {endpoint}, whose replicas cost money")
 
 
@@ -213,7 +219,7 @@ def _champion_before(registry: Registry, serving: str, checkpoint_directory: str
     compared = str(outcome.notes(checkpoint_directory).comparison.get("champion"))
     if compared in versions:
         return compared
-    return serving if versions[serving].labels.get(PROMOTION) != UNDECIDED else ""
+    return serving if versions[serving].labels.get(PROMOTION) not in NOT_PROMOTED else ""
 
 
 def _traffic_before(before: Sequence[Deployed], others: Sequence[Deployed]) -> dict[str, int]:

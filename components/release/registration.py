@@ -1,10 +1,16 @@
-"""The step `record`: set aliases, labels, description, evaluation and note after the upload."""
+"""The step `record`: set labels, description, evaluation and aliases after the upload, and note the registration."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+import dataclasses
+import functools
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
+from components.compare import promotion
+from components.compare.criteria import Criteria
+from components.compare.promotion import Against
 from components.registry import labels
 from components.registry.registry import Registry, Version
+from components.release import succession
 from exact_resume.checkpoints import outcome
 from exact_resume.checkpoints.result_file import read_result
 from localvertex_base.userinput.errors import UserError
@@ -16,36 +22,73 @@ _EVALUATION = "test split"
 """Display name of the evaluation."""
 
 
-def record(
+class Recorded(NamedTuple):
+    """The outputs of the step."""
+
+    registered_version: str
+    """Resource name of the version, projects/P/locations/R/models/ID@NUMBER."""
+    is_promoted: bool
+    """Whether it is the champion."""
+    deploy_endpoint: str
+    """Display name of the endpoint to deploy to; empty for no deployment."""
+
+
+def record(*, dataset_directory: str, source: str, criteria: Mapping[str, Any], **options: Any) -> Recorded:
+    """Complete the registration of an image classifier; see `complete`.
+
+    Args:
+        dataset_directory: The dataset that the run was trained on.
+        source: Source of the dataset, read again if a champion has another image size.
+        criteria: Fields of `Criteria`.
+        **options: The other arguments of `complete`.
+    """
+    against = functools.partial(
+        promotion.against,
+        dataset_directory=dataset_directory,
+        checkpoint_directory=options["checkpoint_directory"],
+        source=source,
+    )
+    return complete(criteria=Criteria(**criteria), against=against, **options)
+
+
+def complete(
     *,
     resource_name: str,
     metrics: Mapping[str, Any],
     confusion_matrix: Mapping[str, Any] | None = None,
     is_promoted: bool,
+    champion: str,
+    criteria: Criteria,
+    against: Against,
     checkpoint_directory: str,
     model_name: str,
     serving_image: str,
     region: str,
     pipeline_root: str,
-) -> str:
-    """Complete the registration of a version and note it; a second call changes nothing.
+    deploy_endpoint: str = "",
+) -> Recorded:
+    """Complete the registration of a version, make it the champion, and note it; a second call changes nothing.
+
+    If the champion is another one than `compare` has found, the models are compared here.
 
     Args:
         resource_name: Version, projects/.../models/ID@VERSION.
         metrics: Metrics of `evaluate`, by name.
         confusion_matrix: Metadata of kfp's ClassificationMetrics; None for metrics of any name, which no schema has.
-        is_promoted: Whether the version becomes the champion.
+        is_promoted: Whether the version is to become the champion.
+        champion: Version that it was compared with; empty: there was none.
+        criteria: Criteria of the comparison with another champion.
+        against: Compares the model with another champion.
         checkpoint_directory: Checkpoint folder of the run.
         model_name: Display name in the registry.
         serving_image: Container image that serves the model, as the pipeline's parameter gives it.
         region: Region of the registry.
         pipeline_root: Folder or gs:// prefix of the run.
-
-    Returns:
-        Resource name of the version.
+        deploy_endpoint: Display name of the endpoint for a promoted model; empty: it is not deployed.
 
     Raises:
-        UserError: The registry refuses a change.
+        UserError: The registry refuses a change, two models have the name, or no comparison with another champion is
+            possible now.
         TrainingError: The registry is not available.
     """
     registry = Registry(region=region, pipeline_root=pipeline_root)
@@ -57,12 +100,29 @@ def record(
     else:
         registry.describe(version.name, description(metrics))
         _evaluate(registry, version, metrics, confusion_matrix)
-    champion = _repair_aliases(registry, version, labels.ALIASES if is_promoted else ())
-    outcome.note_registration(
-        checkpoint_directory, model_name=model_name, serving_image=serving_image, resource_name=version.name
-    )
-    print(f"registered as {version.name}; the champion is {champion or 'none'}")
-    return version.name
+    # Two first runs at once have made two models, each of which would be a champion.
+    registry.find(model_name)
+
+    def wins(other: str) -> bool:
+        result = promotion.compete(version, registry.get(other), criteria=criteria, against=against)
+        noted = result if result.is_promoted else dataclasses.replace(result, promotion=labels.REFUSED)
+        promotion.note(checkpoint_directory, noted, criteria)
+        registry.label_version(version.name, {labels.PROMOTION: noted.promotion})
+        print(f"{other} has become the champion since the comparison; {promotion.summary(result)}")
+        return result.is_promoted
+
+    if is_promoted:
+        current = succession.take_over(registry, version.name, compared=champion, wins=wins)
+    else:
+        found = registry.champion(version.model)
+        current = found.name if found else ""
+    is_champion = current == version.name
+    if is_champion or not is_promoted:
+        outcome.note_registration(
+            checkpoint_directory, model_name=model_name, serving_image=serving_image, resource_name=version.name
+        )
+    print(f"registered as {version.name}; the champion is {current or 'none'}")
+    return Recorded(version.name, is_champion, deploy_endpoint if is_champion else "")
 
 
 def _labels_of_run(checkpoint_directory: str) -> dict[str, str]:
@@ -111,23 +171,6 @@ def _with_baseline(name: str, metrics: Mapping[str, Any]) -> str:
     baseline = metrics.get(f"baseline_{name}")
     always = f" ({baseline:.4f} by always answering {quote(metrics['baseline_class'])})" if baseline is not None else ""
     return f"{name} {metrics[name]:.4f}{always}"
-
-
-def _repair_aliases(registry: Registry, version: Version, aliases: Sequence[str]) -> str:
-    """Give the version its aliases, which the upload should have moved, unless a newer one has them.
-
-    Returns:
-        The resource name of the champion; empty if there is none.
-    """
-    versions = registry.versions(version.model)
-    holders = {alias: each for each in versions for alias in each.aliases}
-    missing = [alias for alias in aliases if alias not in holders or int(holders[alias].number) < int(version.number)]
-    if missing:
-        print(f"notice: {version.name} did not have {' and '.join(missing)} after the upload")
-        registry.merge_aliases(version.name, missing)
-    if labels.CHAMPION in missing:
-        return version.name
-    return holders[labels.CHAMPION].name if labels.CHAMPION in holders else ""
 
 
 def _evaluate(
