@@ -1,6 +1,5 @@
 """The step `compare` for any training code, with the registry of a server: what becomes the champion, and what not."""
 
-import dataclasses
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -9,98 +8,22 @@ from typing import Any
 import numpy as np
 import pytest
 
-from components.any_code import evidence, judging, releasing
+from components.any_code import evidence
 from components.compare.promotion import Outcome
-from components.registry.labels import ALIASES
 from components.registry.registry import Registry
 from exact_resume.checkpoints import outcome, seal
 from localvertex_base.userinput.errors import UserError
-from tests.components.conftest import REGION
+from tests.support.any_code_run import NAME, AnyCodeRun
 from vertex_testing.server import Server
 
-NAME, SERVING = "any-code", "us-docker.pkg.dev/p/r/serving:1"
-NOTHING = Outcome("", False, [], "", "", "")
+NOTHING = Outcome("", False, "", "", "")
 
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Run:
-    """What training code has written, and the steps after it."""
-
-    folder: Path
-    server: Server
-    registry: Registry
-    name: str
-
-    @property
-    def base(self) -> Path:
-        return self.folder / self.name
-
-    def write(self, metrics: Any, predictions: list[dict[str, Any]] | None = None) -> "Run":
-        for name in ("checkpoints", "model"):
-            (self.base / name).mkdir(parents=True, exist_ok=True)
-        (self.base / "model" / "weights").write_text("weights")
-        (self.base / "checkpoints" / "result.json").write_text(json.dumps({"metrics": metrics}))
-        if predictions is not None:
-            lines = "".join(json.dumps(each) + "\n" for each in predictions)
-            (self.base / "checkpoints" / "predictions.jsonl").write_text(lines)
-        return self
-
-    @property
-    def common(self) -> dict[str, str]:
-        return {
-            "checkpoint_directory": str(self.base / "checkpoints"),
-            "model_name": NAME,
-            "serving_image": SERVING,
-            "region": REGION,
-            "pipeline_root": str(self.server.work_dir),
-        }
-
-    def compare(self, **changes: Any) -> Outcome:
-        values = {
-            "comparison": str(self.folder / "page.html"),
-            "metrics": {},
-            "base_output_directory": str(self.base),
-            "run_id": f"{self.name:0>16}",
-            "inputs_sha256": "d" * 64,
-            "deploy_endpoint": "",
-            "metric": "accuracy",
-            "direction": "maximize",
-            "minimum_metric": "",
-            "must_improve": False,
-            "min_compared_images": 100,
-        }
-        return judging.compare(**self.common | values | changes)
-
-    def register(self, compared: Outcome) -> str:
-        """Upload the model as the pipeline does, and return the version."""
-        assert compared.next == "export"
-        options = {"labels": {"team": "vision"}, "base_output_directory": str(self.base)}
-        exported = releasing.export(**self.common, **options, champion=compared.champion)
-        model = {
-            "displayName": NAME,
-            "artifactUri": str(self.base / "model"),
-            "containerSpec": exported.container,
-            "labels": exported.labels,
-            "versionAliases": compared.aliases,
-        }
-        parent = {"parentModel": exported.parent_model} if exported.parent_model else {}
-        answer = self.server.call("POST", "models:upload", {"model": model} | parent)
-        answer.raise_for_status()
-        response = answer.json()["response"]
-        version = f"{response['model']}@{response['modelVersionId']}"
-        return releasing.record(**self.common, registered_version=version, is_promoted=compared.is_promoted)
-
-    @property
-    def reason(self) -> str:
-        return str(outcome.notes(str(self.base / "checkpoints")).comparison["reason"])
-
-
-Make = Callable[[str], Run]
+Make = Callable[[str], AnyCodeRun]
 
 
 @pytest.fixture
 def make(tmp_path: Path, server: Server, registry: Registry) -> Make:
-    return lambda name: Run(folder=tmp_path, server=server, registry=registry, name=name)
+    return lambda name: AnyCodeRun(folder=tmp_path, server=server, registry=registry, name=name)
 
 
 def champion(registry: Registry) -> str:
@@ -112,7 +35,7 @@ def champion(registry: Registry) -> str:
 def test_the_first_model_is_compared_with_nothing_and_says_so(make: Make, registry: Registry) -> None:
     run = make("1").write({"accuracy": 0.5, "notes": "text", "loss": 2})
     compared = run.compare()
-    assert compared == Outcome("export", True, list(ALIASES), "", "", "")
+    assert compared == Outcome("export", True, "", "", "")
     assert run.reason == "accuracy 0.5; there is no champion: compared with nothing"
     version = run.register(compared)
     assert champion(registry) == version
@@ -120,7 +43,7 @@ def test_the_first_model_is_compared_with_nothing_and_says_so(make: Make, regist
     assert (labels["team"], labels["promotion"], labels["run-id"]) == ("vision", "better", f"{1:0>16}")
     # Submitted again: the same version, which is not uploaded again.
     again = run.compare(deploy_endpoint="live")
-    assert again == Outcome("record", True, list(ALIASES), "live", version, version)
+    assert again == Outcome("record", True, "live", version, version)
 
 
 @pytest.mark.parametrize(
@@ -331,4 +254,4 @@ def test_a_model_that_has_learnt_nothing_is_not_even_the_first_champion(make: Ma
 
 def test_too_few_predictions_register_a_model_without_the_alias_champion(make: Make) -> None:
     compared = make("1").write({"accuracy": 1}, lines(LABELS[:4], LABELS[:4])).compare()
-    assert (compared.next, compared.is_promoted, compared.aliases) == ("export", False, [])
+    assert (compared.next, compared.is_promoted) == ("export", False)
