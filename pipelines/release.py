@@ -59,13 +59,13 @@ def register(
         record: Component that completes it, from `registered_model` or `registered_version`.
         deploy: Component that deploys a version.
     """
-    given = {**values, **HERE, **{name: comparison[name] for name in ("champion", "is_promoted", "deploy_endpoint")}}
+    given = {**values, **HERE, **{name: comparison[name] for name in ("champion", "is_promoted")}}
 
     def add(component: Any, **version: Any) -> Any:
         return step(component(**inputs_of(component, given | version)), settings.step_image)
 
     def complete(**version: Any) -> None:
-        recorded = add(record, **version).set_display_name("record")
+        recorded = add(record, deploy_endpoint=comparison["deploy_endpoint"], **version).set_display_name("record")
         with dsl.If(recorded.outputs["deploy_endpoint"] != "", name="asked-to-deploy"):
             add(deploy, registered_version=recorded.outputs["registered_version"]).set_display_name("deploy")
 

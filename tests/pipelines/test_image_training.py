@@ -108,8 +108,8 @@ def condition(spec: dict[str, Any], component: str, task: str) -> str:
 def test_a_version_is_uploaded_once_and_deployed_only_if_asked_for(spec: dict[str, Any]) -> None:
     assert condition(spec, "comp-condition-3", "condition-4") == "compare-next == 'export'"
     assert condition(spec, "comp-condition-3", "condition-6") == "compare-next == 'record'"
-    assert condition(spec, "comp-condition-4", "condition-5") == "compare-deploy_endpoint != ''"
-    assert condition(spec, "comp-condition-6", "condition-7") == "compare-deploy_endpoint != ''"
+    assert condition(spec, "comp-condition-4", "condition-5") == "record-deploy_endpoint != ''"
+    assert condition(spec, "comp-condition-6", "condition-7") == "record-2-deploy_endpoint != ''"
     # The known version takes the place of the upload.
     uploaded, known = (
         dag(spec, group)[name]["inputs"]
@@ -125,10 +125,9 @@ def test_a_version_is_uploaded_once_and_deployed_only_if_asked_for(spec: dict[st
     assert defaults["force_promotion"]["defaultValue"] is False
 
 
-def test_an_upload_takes_the_aliases_of_the_comparison_and_the_rest_of_the_export(spec: dict[str, Any]) -> None:
+def test_an_upload_sets_no_alias_and_takes_all_of_the_export(spec: dict[str, Any]) -> None:
     given = dag(spec, "comp-condition-4")["model-upload"]["inputs"]
-    aliases = {"componentInputParameter": "pipelinechannel--compare-aliases"}
-    assert given["parameters"]["version_aliases"] == aliases
+    assert "version_aliases" not in given["parameters"]
     of_export = [
         given["parameters"]["labels"]["taskOutputParameter"],
         *(each["taskOutputArtifact"] for each in given["artifacts"].values()),

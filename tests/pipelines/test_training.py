@@ -59,9 +59,9 @@ def test_the_steps_follow_each_other_and_the_end_always_runs(spec: dict[str, Any
     }
     assert conditions == {
         "condition-2": "compare-next == 'export'",
-        "condition-3": "compare-deploy_endpoint != ''",
+        "condition-3": "record-deploy_endpoint != ''",
         "condition-4": "compare-next == 'record'",
-        "condition-5": "compare-deploy_endpoint != ''",
+        "condition-5": "record-2-deploy_endpoint != ''",
     }
 
 

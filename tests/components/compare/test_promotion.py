@@ -16,7 +16,7 @@ from components.compare.promotion import Outcome, compare
 from components.export.exported import export as released
 from components.registry import labels
 from components.registry.registry import Registry
-from components.release.registration import labels_at_upload
+from components.release.registration import Recorded, labels_at_upload, record
 from exact_resume.checkpoints import outcome, seal
 from localvertex_base.userinput import step_endpoint
 from localvertex_base.userinput.errors import UserError
@@ -42,7 +42,6 @@ def expected(is_promoted: bool, registered_version: str, champion: str) -> Outco
     return Outcome(
         next=("record" if registered_version else "export") if is_promoted else "",
         is_promoted=is_promoted,
-        aliases=list(labels.ALIASES) if is_promoted else [],
         deploy_endpoint="",
         registered_version=registered_version,
         champion=champion,
@@ -179,21 +178,47 @@ def test_the_first_model_has_no_champion(release: Release) -> None:
 def test_a_champion_that_another_run_made_meanwhile_is_not_replaced_uncompared(release: Release) -> None:
     promoted = release.compare("few")
     model, _ = release.register("many")
-    folder = release.folder
-    given = {
+    folders = {"dataset_directory": str(release.folder / "dataset"), "source": "no-such-source"}
+    common = {
         "checkpoint_directory": str(release.checkpoints("few")),
-        "dataset_directory": str(folder / "dataset"),
         "model_name": release.model_name,
         "region": "us-central1",
-        "pipeline_root": str(folder),
+        "pipeline_root": str(release.folder),
         "serving_image": "serving:1",
-        "own_image": "own:1",
     }
-    with pytest.raises(UserError, match=rf"is {model}@1 now, but .* compared with none; run the pipeline again"):
-        released(**given, champion=promoted.champion, output_directory=str(folder / "late-model"))
-    made = released(**given, champion=f"{model}@1", output_directory=str(folder / "next-model"))
-    assert made.parent_model == model
-    assert made.container == {"imageUri": "serving:1"}
+    made = released(
+        **common,
+        dataset_directory=folders["dataset_directory"],
+        own_image="own:1",
+        output_directory=str(release.folder / "next-model"),
+    )
+    assert (made.parent_model, made.container) == (model, {"imageUri": "serving:1"})
+    release.register("few", model)
+    registry = Registry(region="us-central1", pipeline_root=str(release.folder))
+    registry.merge_aliases(f"{model}@1", labels.ALIASES)
+
+    def recorded(**criteria: Any) -> Recorded:
+        return record(
+            resource_name=f"{model}@2",
+            metrics={"accuracy": 0.5, "loss": 0.5},
+            confusion_matrix={},
+            is_promoted=promoted.is_promoted,
+            champion=promoted.champion,
+            criteria=vars(Criteria(min_compared_images=10, **criteria)),
+            deploy_endpoint="live",
+            **folders,
+            **common,
+        )
+
+    assert recorded() == Recorded(f"{model}@2", False, "")
+    noted = outcome.notes(str(release.checkpoints("few")))
+    assert (noted.comparison["champion"], noted.comparison["is_promoted"]) == (f"{model}@1", False)
+    assert "worse by" in noted.comparison["reason"]
+    assert registry.get(f"{model}@1").aliases == labels.ALIASES
+    assert registry.get(f"{model}@2").labels["promotion"] == "refused"
+    # Compared by the user's criteria: the newer version may be worse.
+    assert recorded(max_regression=0.9) == Recorded(f"{model}@2", True, "live")
+    assert outcome.notes(str(release.checkpoints("few"))).registration["resource_name"] == f"{model}@2"
 
 
 def test_a_worse_model_is_refused_with_its_table_and_noted_for_the_next_run(release: Release) -> None:
@@ -331,7 +356,7 @@ def test_with_few_test_images_a_model_is_registered_without_an_alias(
     assert "registered without the alias champion" in release.page()
     assert labels_at_upload(directory)["promotion"] == "undecided"
     forced = release.compare("few", deploy_endpoint="live", force_promotion=True)
-    assert (forced.is_promoted, forced.aliases) == (True, ["champion", "default"])
+    assert forced.is_promoted
 
 
 @pytest.mark.parametrize("damage", ["missing", "edited", "without a seal", "of another checkpoint", "no JSON"])

@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from components import vertex_clients
+from components.compare.criteria import Criteria
+from components.compare.promotion import Result
 from components.registry.labels import ALIASES, PROJECT_LABEL, VERSION_KEYS
-from components.registry.registry import Registry
-from components.release.registration import description, in_google_schema, labels_at_upload, record
+from components.registry.registry import Registry, Version
+from components.release.registration import complete, description, in_google_schema, labels_at_upload
 from exact_resume.checkpoints import outcome
 from localvertex_base.userinput import step_endpoint
 from localvertex_base.userinput.step_endpoint import StepEndpoint
@@ -50,18 +52,29 @@ def upload(server: Server, registry: Registry) -> Callable[..., str]:
     return next_version
 
 
-def recorded(server: Server, run: str, name: str, *, is_promoted: bool = True) -> str:
-    return record(
+def recorded(
+    server: Server, run: str, name: str, *, is_promoted: bool = True, champion: str = "", is_better: bool = False
+) -> str:
+    """Complete a registration; another champion is compared as `is_better` has it."""
+
+    def against(other: Version, criteria: Criteria) -> Result:
+        promotion = "forced" if criteria.force_promotion else "better"
+        return Result(is_promoted=is_better, reason="compared", promotion=promotion, champion=other.name)
+
+    return complete(
         resource_name=name,
         metrics=METRICS,
         confusion_matrix=MATRIX,
         is_promoted=is_promoted,
+        champion=champion,
+        criteria=Criteria(),
+        against=against,
         checkpoint_directory=run,
         model_name="pets",
         serving_image="",
         region="us-central1",
         pipeline_root=str(server.work_dir),
-    )
+    ).registered_version
 
 
 def get(server: Server, name: str) -> dict[str, Any]:
@@ -150,7 +163,8 @@ class Killed(BaseException):
 
 
 @pytest.mark.parametrize(
-    "point", ["label_version", "label_model", "describe", "import_evaluation", "versions", "note_registration"]
+    "point",
+    ["label_version", "label_model", "describe", "import_evaluation", "versions", "merge_aliases", "note_registration"],
 )
 def test_a_step_killed_before_any_call_is_repeated_without_a_trace(
     server: Server,
@@ -162,7 +176,7 @@ def test_a_step_killed_before_any_call_is_repeated_without_a_trace(
 ) -> None:
     first = upload({})
     registry.label_version(first, {"run-id": "other"})
-    name = upload(labels_at_upload(run))
+    name = upload(labels_at_upload(run), aliases=())
     owner = outcome if point == "note_registration" else Registry
 
     def killed(*_: Any, **__: Any) -> None:
@@ -171,8 +185,8 @@ def test_a_step_killed_before_any_call_is_repeated_without_a_trace(
     with monkeypatch.context() as patch:
         patch.setattr(owner, point, killed)
         with pytest.raises(Killed):
-            recorded(server, run, name)
-    assert recorded(server, run, name) == name
+            recorded(server, run, name, champion=first)
+    assert recorded(server, run, name, champion=first) == name
     assert [each.number for each in registry.versions(name.partition("@")[0])] == ["1", "2"]
     assert len(registry.evaluations(name)) == 1
     assert get(server, name)["versionAliases"] == list(ALIASES)
@@ -180,13 +194,12 @@ def test_a_step_killed_before_any_call_is_repeated_without_a_trace(
     assert outcome.notes(run).registration["resource_name"] == name
 
 
-def test_aliases_that_the_upload_did_not_move_are_repaired(
-    server: Server, registry: Registry, run: str, upload: Callable[..., str], capsys: pytest.CaptureFixture[str]
+def test_the_aliases_are_moved_from_the_champion_that_was_compared(
+    server: Server, registry: Registry, run: str, upload: Callable[..., str]
 ) -> None:
     first = upload(labels_at_upload(run))
     second = upload(labels_at_upload(run), aliases=())
-    recorded(server, run, second)
-    assert "did not have champion and default after the upload" in capsys.readouterr().out
+    recorded(server, run, second, champion=first)
     champion = registry.champion(first.partition("@")[0])
     assert champion
     assert (champion.name, champion.aliases) == (second, ALIASES)
@@ -196,14 +209,20 @@ def test_aliases_that_the_upload_did_not_move_are_repaired(
 def test_a_newer_champion_of_another_run_stays(
     server: Server, registry: Registry, run: str, upload: Callable[..., str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Two runs were compared with the same champion; the one that uploaded last has the aliases."""
-    first = upload(labels_at_upload(run))
+    """Unless this model is better."""
+    first = upload(labels_at_upload(run), aliases=())
     newer = upload({"run-id": "other"})
     recorded(server, run, first)
     champion = registry.champion(first.partition("@")[0])
     assert champion
     assert (champion.name, champion.aliases) == (newer, ALIASES)
-    assert capsys.readouterr().out == f"registered as {first}; the champion is {newer}\n"
+    assert capsys.readouterr().out.endswith(f"registered as {first}; the champion is {newer}\n")
+    assert outcome.notes(run).registration == {}
+    recorded(server, run, first, is_better=True)
+    champion = registry.champion(first.partition("@")[0])
+    assert champion
+    assert (champion.name, champion.aliases) == (first, ALIASES)
+    assert outcome.notes(run).registration["resource_name"] == first
 
 
 def test_the_evaluation_has_the_names_of_googles_schema() -> None:

@@ -86,8 +86,12 @@ class Steps:
             metrics={"accuracy": 0.9, "loss": 0.25},
             confusion_matrix={},
             is_promoted=True,
+            champion="",
+            criteria={},
+            source="digits",
             model_name="pets",
             serving_image="",
+            **self._dataset,
             **self._common,
         )
 
