@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from components.compare.criteria import Criteria
-from components.registry.labels import CHAMPION, CHECKPOINT, REFUSED, UNDECIDED, label_value
+from components.registry.labels import CHAMPION, CHECKPOINT, NOT_PROMOTED, REFUSED, UNDECIDED, label_value
 from components.registry.registry import Registry, Version
 from components.vertex_clients import NotFoundError
 from exact_resume.checkpoints import outcome
@@ -50,7 +50,7 @@ def conclusion(checkpoint_directory: str, release: Release, registry: Callable[[
     value, is_forced = noted.evaluation["score"], release.criteria.force_promotion
     score = f"test {noted.evaluation['metric']} {value:.4f}"
     if _is_of(noted.registration, release):
-        if is_forced and noted.comparison.get("promotion") == UNDECIDED:
+        if is_forced and noted.comparison.get("promotion") in NOT_PROMOTED:
             return ""
         found = _registration_state(noted, release, registry(), label_value(outcome.best_digest(checkpoint_directory)))
         return f"{score}, {found}" if found else ""

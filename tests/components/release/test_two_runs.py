@@ -138,7 +138,7 @@ def delete(server: Server, registry: Registry) -> Callable[[], None]:
 
 
 NUM_CALLS, ALIAS = 12, 7
-"""More than `record` makes, and the number of the call that sets the alias; the champion is read before and after it."""
+"""More calls than `record` makes, and the one that sets the alias; the champion is read right before and after it."""
 
 
 @pytest.mark.slow
