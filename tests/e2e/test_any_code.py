@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -15,6 +16,7 @@ import pytest
 from localvertex.store.model_versions import ModelVersions
 from tests.e2e.conftest import Run
 from tests.support import any_server
+from vertex_testing import kill_point
 
 pytestmark = pytest.mark.slow
 
@@ -81,14 +83,14 @@ def test_a_better_model_serves_and_is_registered_once_despite_a_kill_and_a_worse
     assert first.steps == {"plan", "summary", *released}
     assert aliases(work_dir) == {"champion": "1", "default": "1"}
 
-    # Killed after the upload: the version is there once, with both aliases.
+    # Killed after the upload: the version is there once, and is not the champion yet.
     words = command("killed", 0.5, deploy_endpoint="live")
     with subprocess.Popen(words, stdout=subprocess.DEVNULL, start_new_session=True) as killed:
         while versions(work_dir) != ["1", "2"]:
             assert killed.poll() is None
             time.sleep(0.02)
         os.killpg(killed.pid, signal.SIGKILL)
-    assert aliases(work_dir) == {"champion": "2", "default": "2"}
+    assert aliases(work_dir) == {"champion": "1", "default": "1"}
     better = run("resubmitted", 0.5, deploy_endpoint="live")
     assert better.exit_code == 0, better.output
     assert better.steps & {"custom-training-job", "export", "deploy"} == {"deploy"}
@@ -107,6 +109,36 @@ def test_a_better_model_serves_and_is_registered_once_despite_a_kill_and_a_worse
     useless = run("useless", -0.5)
     assert useless.steps == worse.steps
     assert "not better than a constant answer" in useless.output
+    assert aliases(work_dir) == {"champion": "2", "default": "2"}
+
+
+def test_a_worse_model_does_not_replace_a_better_one_that_was_promoted_after_its_comparison(
+    python: str, run: Start, command: Callable[..., list[str]], work_dir: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    assert run("first", 0.5, "half").exit_code == 0
+    # Killed between the comparison with version 1 and the upload.
+    code = tmp_path / "code"
+    code.mkdir()
+    shutil.copy(pathlib.Path(*kill_point.__path__) / "sitecustomize.py", code)
+    point = {"module": "localvertex.store.model_versions", "name": "ModelVersions.add"}
+    (tmp_path / "point.json").write_text(json.dumps(point | {"when": "before", "is_run": True}))
+    path = os.pathsep.join(filter(None, [str(code), os.environ.get("PYTHONPATH", "")]))
+    shell = ["sh", "-c", 'echo $$ > "$0" && exec "$@"', str(tmp_path / "run.pid")]
+    words = [*shell, *command("worse", 0.1, deploy_endpoint="live")]
+    done = subprocess.run(words, capture_output=True, env=os.environ | {"PYTHONPATH": path})
+    assert done.returncode == -signal.SIGKILL
+    assert not (tmp_path / "point.json").exists()
+
+    better = run("better", 0.5)
+    assert better.exit_code == 0, better.output
+    assert aliases(work_dir) == {"champion": "2", "default": "2"}
+    words = [python, "-m", "localvertex", "run", "--resume", "worse", "--work-dir", str(work_dir)]
+    resumed = subprocess.run(words, capture_output=True, text=True)
+    assert resumed.returncode == 0, resumed.stdout + resumed.stderr
+    worse = Run(0, resumed.stdout + resumed.stderr, json.loads((work_dir / "worse" / "run.json").read_text()))
+    assert worse.parameter("record", "is_promoted") is False
+    assert "deploy" not in worse.steps
+    assert worse.registered.endswith("@3")
     assert aliases(work_dir) == {"champion": "2", "default": "2"}
 
 
