@@ -323,6 +323,17 @@ def test_an_older_run_does_not_take_the_place_of_a_newer_champion(release: Relea
     assert (release.champion(), release.serving()) == (old, [(old, 100)])
 
 
+def test_a_version_that_an_older_one_has_beaten_since_is_not_deployed(release: Release) -> None:
+    former, better, version = (release.upload() for _ in range(3))
+    outcome.note_comparison(
+        release.checkpoints, champion=former, is_promoted=True, reason="", criteria={}, promotion="better"
+    )
+    release.registry.merge_aliases(better, ALIASES)
+    with pytest.raises(UserError, match=f"^{version} is not deployed: version 2 has replaced it"):
+        release.deploy(version)
+    assert (release.champion(), release.deployed()) == (better, [])
+
+
 def test_an_endpoint_that_was_renamed_keeps_its_version(release: Release, server: Server) -> None:
     """Its id follows from its first name, so that it is found when another one is to be created."""
     first = release.upload()
