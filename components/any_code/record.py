@@ -46,8 +46,7 @@ def record(
         registered_model: Otherwise the upload of this run; its metadata has the resource name.
 
     Returns:
-        Resource name of the version (projects/P/locations/R/models/ID@NUMBER), and whether it is the champion, with its
-        endpoint.
+        Resource name (projects/P/locations/R/models/ID@NUMBER), whether the version is the champion, and its endpoint.
     """
     given = dict(locals())
     from components.any_code.releasing import record as record_version, report_errors
