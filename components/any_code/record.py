@@ -9,6 +9,7 @@ from components.container_image import PLACEHOLDER_IMAGE
 
 @dsl.component(base_image=PLACEHOLDER_IMAGE, install_kfp_package=False)
 def record(
+    decision: dsl.Output[dsl.Artifact],
     is_promoted: bool,
     champion: str,
     checkpoint_directory: str,
@@ -30,6 +31,7 @@ def record(
     """Give the version labels, metrics and aliases; compare it again if another run has promoted a model meanwhile.
 
     Args:
+        decision: Its metadata has the reason.
         is_promoted: Whether the version is to become the champion.
         champion: Version that it was compared with; empty for none.
         checkpoint_directory: Folder with result.json.
@@ -46,9 +48,9 @@ def record(
         registered_model: Otherwise the upload of this run; its metadata has the resource name.
 
     Returns:
-        Resource name of the version (projects/P/locations/R/models/ID@NUMBER), whether it is the champion, its endpoint.
+        Resource name (projects/P/locations/R/models/ID@NUMBER), whether the version is the champion, and its endpoint.
     """
     given = dict(locals())
     from components.any_code.releasing import record as record_version, report_errors
 
-    return report_errors(record_version)(**given)
+    return report_errors(record_version)(**given | {"decision": decision.metadata})

@@ -12,6 +12,7 @@ def record(
     metrics: dsl.Input[dsl.Metrics],
     confusion_matrix: dsl.Input[dsl.ClassificationMetrics],
     dataset: dsl.Input[dsl.Dataset],
+    decision: dsl.Output[dsl.Artifact],
     is_promoted: bool,
     champion: str,
     checkpoint_directory: str,
@@ -37,6 +38,7 @@ def record(
         metrics: Accuracy, loss and the number of examples, from `evaluate`.
         confusion_matrix: Rows are true classes, columns are predicted classes.
         dataset: The dataset written by `prepare`, for a comparison.
+        decision: Its metadata has the reason.
         is_promoted: Whether the version is to become the champion.
         champion: Version that it was compared with; empty for none.
         checkpoint_directory: Folder with the checkpoints of the training job, where `plan` reads the note.
@@ -54,7 +56,7 @@ def record(
         registered_model: Otherwise the upload of this run; its metadata has the resource name.
 
     Returns:
-        Resource name of the version (projects/P/locations/R/models/ID@NUMBER), whether it is the champion, its endpoint.
+        Resource name (projects/P/locations/R/models/ID@NUMBER), whether the version is the champion, and its endpoint.
     """
     from components.release.registration import record as record_version, report_errors
 
@@ -62,6 +64,7 @@ def record(
         resource_name=registered_version or registered_model.metadata["resourceName"],
         metrics=metrics.metadata,
         confusion_matrix=confusion_matrix.metadata,
+        decision=decision.metadata,
         dataset_directory=dataset.path,
         source=source,
         criteria={

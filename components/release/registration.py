@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from typing import Any, NamedTuple
 
 from components.compare import promotion
@@ -57,6 +57,7 @@ def complete(
     resource_name: str,
     metrics: Mapping[str, Any],
     confusion_matrix: Mapping[str, Any] | None = None,
+    decision: MutableMapping[str, Any],
     is_promoted: bool,
     champion: str,
     criteria: Criteria,
@@ -76,6 +77,7 @@ def complete(
         resource_name: Version, projects/.../models/ID@VERSION.
         metrics: Metrics of `evaluate`, by name.
         confusion_matrix: Metadata of kfp's ClassificationMetrics; None for metrics of any name, which no schema has.
+        decision: Receives the reason why the version is the champion or not.
         is_promoted: Whether the version is to become the champion.
         champion: Version that it was compared with; empty: there was none.
         criteria: Criteria of the comparison with another champion.
@@ -118,6 +120,8 @@ def complete(
         found = registry.champion(version.model)
         current = found.name if found else ""
     is_champion = current == version.name
+    # Of `compare`, or of the comparison here.
+    decision["reason"] = outcome.notes(checkpoint_directory).comparison.get("reason", "")
     if is_champion or not is_promoted:
         outcome.note_registration(
             checkpoint_directory, model_name=model_name, serving_image=serving_image, resource_name=version.name

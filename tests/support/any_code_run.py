@@ -88,7 +88,7 @@ class AnyCodeRun:
 
     def record(self, version: str, compared: Outcome, **changes: Any) -> Recorded:
         """Complete the registration."""
-        given = {"is_promoted": compared.is_promoted, "champion": compared.champion}
+        given = {"decision": {}, "is_promoted": compared.is_promoted, "champion": compared.champion}
         given |= {name: DEFAULTS[name] for name in ("metric", "direction", "must_improve", "min_compared_images")}
         given |= {"registered_version": version, "deploy_endpoint": compared.deploy_endpoint}
         return releasing.record(**self.common | given | changes)

@@ -199,8 +199,11 @@ def test_a_champion_that_another_run_made_meanwhile_is_not_replaced_uncompared(r
     registry = Registry(region="us-central1", pipeline_root=str(release.folder))
     registry.merge_aliases(f"{model}@1", labels.ALIASES)
 
+    decision: dict[str, Any] = {}
+
     def recorded(**criteria: Any) -> Recorded:
         return record(
+            decision=decision,
             resource_name=f"{model}@2",
             metrics={"accuracy": 0.5, "loss": 0.5},
             confusion_matrix={},
@@ -216,6 +219,8 @@ def test_a_champion_that_another_run_made_meanwhile_is_not_replaced_uncompared(r
     noted = outcome.notes(str(release.checkpoints("few")))
     assert (noted.comparison["champion"], noted.comparison["is_promoted"]) == (f"{model}@1", False)
     assert "worse by" in noted.comparison["reason"]
+    # Not that of `compare`, by which it would be the champion.
+    assert decision == {"reason": noted.comparison["reason"]}
     assert registry.get(f"{model}@1").aliases == labels.ALIASES
     assert registry.get(f"{model}@2").labels["promotion"] == "refused"
     # Compared by the user's criteria: the newer version may be worse.

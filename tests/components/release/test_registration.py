@@ -65,6 +65,7 @@ def recorded(
         resource_name=name,
         metrics=METRICS,
         confusion_matrix=MATRIX,
+        decision={},
         is_promoted=is_promoted,
         champion=champion,
         criteria=Criteria(),

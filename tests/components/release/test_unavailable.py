@@ -85,6 +85,7 @@ class Steps:
             resource_name=VERSION,
             metrics={"accuracy": 0.9, "loss": 0.25},
             confusion_matrix={},
+            decision={},
             is_promoted=True,
             champion="",
             criteria={},
