@@ -8,13 +8,17 @@ check runs nothing of theirs.
 import re
 import shlex
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from importlib.metadata import distributions
+from subprocess import CompletedProcess
 
 from localvertex.processes import interpreters
 from localvertex.processes.answers import ask
 from localvertex.processes.interpreters import OWN, Interpreter
+
+Run = Callable[[Sequence[str]], CompletedProcess[str]]
+"""Runs a program to its end."""
 
 _PIN = re.compile(r"(?<![\w.=-])([A-Za-z0-9][\w.-]*)(?:\[[\w,.-]*\])?==([0-9][\w.!+]*)(?![\w.*])")
 _NOT_FOUND = re.compile(r"satisfies the requirement (\S+?)(?:\[\S*\])?==(\S+) \(from versions: ([^)]*)\)")
@@ -25,7 +29,8 @@ _CALL = re.compile(r"python3? -m pip (install [^\n&|;]*)")
 _DRY = ("--dry-run", "--no-deps", "--ignore-installed", "--retries", "0", "--timeout", "10")
 """Arguments, not variables: a pip that does not know them fails, and installs nothing."""
 
-_MAX_SECONDS = 120.0
+MAX_SECONDS = 120.0
+"""Of a dry run."""
 
 _EARLIER_KFP_1_8 = re.compile(r"\bkfp==1\.8\.(?:\d|1\d|2[01])(?![\w.])")
 
@@ -66,7 +71,14 @@ def unsatisfied(script: str, python: Interpreter = OWN) -> list[str]:
     ]
 
 
-def resolve(script: str, *, relaxed: Iterable[str] = (), python: Interpreter = OWN) -> tuple[dict[str, str], str]:
+def run(words: Sequence[str]) -> CompletedProcess[str]:
+    """Run pip without a mask."""
+    return ask(words, seconds=MAX_SECONDS)
+
+
+def resolve(
+    script: str, *, relaxed: Iterable[str] = (), python: Interpreter = OWN, run: Run = run
+) -> tuple[dict[str, str], str]:
     """Return replacements for pins that cannot be installed, or why one has none.
 
     If nothing is known about a pin, for example without a connection, the run decides.
@@ -75,6 +87,7 @@ def resolve(script: str, *, relaxed: Iterable[str] = (), python: Interpreter = O
         script: The install script.
         relaxed: Names of packages of which the next newer release will do, else the newest older one.
         python: The interpreter of the step.
+        run: Runs pip, which builds what has no wheel, so that it runs code of its author.
 
     Returns:
         The versions to use instead, and the reason to refuse the step, or an empty text.
@@ -83,7 +96,7 @@ def resolve(script: str, *, relaxed: Iterable[str] = (), python: Interpreter = O
     pins = dict.fromkeys(_EARLIER_KFP_1_8.findall(script), _KFP_1_8)
     while True:
         script = replaced(script, pins)
-        found = _NOT_FOUND.search(_errors_of(script, python))
+        found = _NOT_FOUND.search(_errors_of(script, python, run))
         if found is None:
             return pins, ""
         pin, versions = f"{found[1]}=={found[2]}", [each.strip() for each in found[3].split(",")]
@@ -94,15 +107,15 @@ def resolve(script: str, *, relaxed: Iterable[str] = (), python: Interpreter = O
             nearest = other
         if not nearest or pin not in script or pin in pins.values():
             reason = f"{pin} and other releases of its minor version cannot be installed on Python {python.minor}"
-            return pins, reason + _ways_on(found[1], other, script, python)
+            return pins, reason + _ways_on(found[1], other, script, python, run)
         pins[pin] = f"{found[1]}=={nearest}"
 
 
-def _ways_on(name: str, other: str, script: str, python: Interpreter) -> str:
+def _ways_on(name: str, other: str, script: str, python: Interpreter, run: Run) -> str:
     """Return what the user can add to localvertex.toml for a pin without a release of its minor version."""
     ways = [f'relax = ["{name}"] to use {name}=={other}'] if other else []
     if python is OWN:
-        having = (each for each in interpreters.others() if not _NOT_FOUND.search(_errors_of(script, each)))
+        having = (each for each in interpreters.others() if not _NOT_FOUND.search(_errors_of(script, each, run)))
         if found := next(having, None):
             ways.append(f'python = "{found.path}" to use Python {found.minor}, which has it')
     return f"; add to localvertex.toml under [packages]: {', or '.join(ways)}" if ways else ""
@@ -119,7 +132,7 @@ def announcement(pins: Mapping[str, str]) -> str:
     return "; ".join(texts)
 
 
-def _errors_of(script: str, python: Interpreter) -> str:
+def _errors_of(script: str, python: Interpreter, run: Run) -> str:
     """Return the errors of a dry run of the script's pip calls; empty if all would succeed.
 
     Nothing else of the script runs: it may change the user's environment, for example install pip itself.
@@ -129,7 +142,7 @@ def _errors_of(script: str, python: Interpreter) -> str:
         with suppress(ValueError):
             # -P: nothing is imported from the current folder.
             words = [sys.executable, "-P", "-m", "pip", *shlex.split(match[1]), *_DRY, *target]
-            done = ask(words, seconds=_MAX_SECONDS)
+            done = run(words)
             errors += done.stderr if done.returncode else ""
     return errors
 

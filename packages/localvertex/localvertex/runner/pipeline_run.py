@@ -1,5 +1,6 @@
 """One run: connects scheduler, display and record, and keeps run.json up to date."""
 
+import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -63,27 +64,29 @@ class PipelineRun:
         self._signals: list[int] = []
         self.unwritten: dict[str, Any] | None = None
         """The complete record, if it could not be written at the end."""
-        private_dir = self.work_dir / record.PRIVATE
-        self._pins = pinned_versions.replacements(
-            file.pipeline,
-            private_dir,
-            options.container_choice.stand_ins,
-            options.configuration.packages.get("relax", ()),
-        )
-        self._notes += filter(None, [pins.announcement(self._pins)])
         if not_run := given_outputs.given_paths(file.pipeline):
             self._notes.append(f"given in {options.configuration.file}, not run: {', '.join(not_run)}")
-        if self._buckets.root is not None and output_directory:
-            job = job | {"pipeline_root": output_directory}
-            self._buckets.create_named(output_directory)
         self._credentials = UserCredentials() if options.with_credentials else NoCredentials()
         given = given_paths(
             self._inputs.parameters, file_values(self._file), self._inputs.artifacts, work_dir=self.work_dir
         )
+        mask = options.mask(self.work_dir, given)
+        with ExitStack() as refused:
+            refused.callback(self._credentials.close)
+            self._pins = pinned_versions.replacements(
+                file.pipeline,
+                self.work_dir / record.PRIVATE,
+                options.container_choice.stand_ins,
+                options.configuration.packages.get("relax", ()),
+                lambda words: mask.ask(words, env=self._credentials.environment(os.environ), seconds=pins.MAX_SECONDS),
+            )
+            refused.pop_all()
+        self._notes += filter(None, [pins.announcement(self._pins)])
+        if self._buckets.root is not None and output_directory:
+            job = job | {"pipeline_root": output_directory}
+            self._buckets.create_named(output_directory)
         self._processes = Processes(
-            grace_seconds=options.grace_seconds,
-            secrets=self._credentials.secrets.live,
-            mask=options.mask(self.work_dir, given),
+            grace_seconds=options.grace_seconds, secrets=self._credentials.secrets.live, mask=mask
         )
         constants = [each.constant for task in tasks_of_file(file) for each in task.parameters.values()]
         self._credentials.secrets.learn_declared([dict(inputs.parameters), constants])

@@ -9,6 +9,7 @@ import json
 import os
 import re
 import shutil
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
@@ -117,7 +118,13 @@ class Mask:
         )
 
     def cover(
-        self, command: Sequence[str], *, cwd: Path, env: Mapping[str, str], writable: Sequence[Path] = ()
+        self,
+        command: Sequence[str],
+        *,
+        cwd: Path,
+        env: Mapping[str, str],
+        writable: Sequence[Path] = (),
+        sees_work_dir: bool = True,
     ) -> Covered:
         """Return how a command is started: what it and its variables name of other runs can be read, and no more.
 
@@ -126,6 +133,7 @@ class Mask:
             cwd: Its working directory, which it may write.
             env: Its variables.
             writable: More folders in the work folder that it may write.
+            sees_work_dir: Whether the work folder is more than an empty folder.
         """
         if not self.is_there:
             return Covered(env=dict(env))
@@ -137,8 +145,9 @@ class Mask:
         outer = [each for each in covers if root and _is_inside(root, each)]
         inner = [each for each in covers if each not in outer]
         words = [*_machine(), *covering(outer)]
-        shown = _WorkFolder(root, self.work_dir, text, folders, given) if root else None
-        words += [*(shown.words if shown else ()), *covering(inner, keep=os.path.realpath(Path.home()))]
+        shown = _WorkFolder(root, self.work_dir, text, folders, given) if root and sees_work_dir else None
+        words += shown.words if shown else covering([root] if os.path.isdir(root) else [])
+        words += covering(inner, keep=os.path.realpath(Path.home()))
         for path in [*_own_temporary(text), *folders, *given]:
             if any(_is_inside(path, each) for each in inner) and not (root and _is_inside(path, root)):
                 words += ["--bind-try", path, path]
@@ -152,6 +161,11 @@ class Mask:
             stand_in=shown.stand_in if shown else "",
             known=frozenset(shown.known) if shown else frozenset(),
         )
+
+    def ask(self, words: Sequence[str], *, env: Mapping[str, str], seconds: float) -> subprocess.CompletedProcess[str]:
+        """Run a program that does not see the work folder, in the temporary folder, as `answers.ask` does."""
+        covered = self.cover(words, cwd=Path(tempfile.gettempdir()), env=env, sees_work_dir=False)
+        return ask([*covered.words, *words], seconds=seconds, env=covered.env)
 
     def hides(self, path: str | Path, seen: Iterable[Path] = ()) -> bool:
         """Return whether a path leads to what is hidden, which localvertex must not copy for a step either.

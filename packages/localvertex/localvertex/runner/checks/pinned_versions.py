@@ -12,7 +12,9 @@ from localvertex.runner.checks.proposal import proposed
 from localvertex_base.compiled.spec import Pipeline
 
 
-def replacements(pipeline: Pipeline, private_dir: Path, stand_ins: StandIns, relaxed: Iterable[str]) -> dict[str, str]:
+def replacements(
+    pipeline: Pipeline, private_dir: Path, stand_ins: StandIns, relaxed: Iterable[str], run: pins.Run = pins.run
+) -> dict[str, str]:
     """Return the versions that replace pinned ones.
 
     Args:
@@ -20,6 +22,7 @@ def replacements(pipeline: Pipeline, private_dir: Path, stand_ins: StandIns, rel
         private_dir: The folder of the environments; existing ones are not checked.
         stand_ins: The interpreters of the steps.
         relaxed: Names of packages of which any release will do.
+        run: Runs pip; see `pins.resolve`.
 
     Raises:
         Refused: Neither a pinned version nor another one of the same minor version can be installed.
@@ -33,7 +36,7 @@ def replacements(pipeline: Pipeline, private_dir: Path, stand_ins: StandIns, rel
         script = pins.replaced(missing_install_script(container, private_dir, stand_in), known)
         if not script or script in seen or not pins.unsatisfied(script, stand_in.python):
             continue
-        found, reason = pins.resolve(script, relaxed=relaxed, python=stand_in.python)
+        found, reason = pins.resolve(script, relaxed=relaxed, python=stand_in.python, run=run)
         known |= found
         seen |= {script, pins.replaced(script, known)}
         # It starts with the pin.

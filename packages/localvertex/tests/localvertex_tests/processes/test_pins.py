@@ -1,8 +1,11 @@
 """Pinned versions that this Python does not have: the nearest of the same minor, or refused before the start."""
 
 import importlib.util
+import io
 import json
+import shutil
 import sys
+import tarfile
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -62,6 +65,37 @@ def using(*packages: str) -> Any:
         use()
 
     return uses
+
+
+def make_source(folder: Path, name: str, backend: str) -> None:
+    """Make a source distribution with its own build program; needs no network."""
+    settings = '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
+    with tarfile.open(folder / f"{name}-1.0.tar.gz", "w:gz") as archive:
+        for path, text in (("pyproject.toml", settings), ("backend.py", backend), ("PKG-INFO", f"Name: {name}\n")):
+            member = tarfile.TarInfo(f"{name}-1.0/{path}")
+            member.size = len(text.encode())
+            archive.addfile(member, io.BytesIO(text.encode()))
+
+
+@pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap makes the mask")
+def test_what_a_check_of_pins_builds_finds_no_secret(
+    execute: Execute, index: Path, work_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token, found = work_dir / "api" / "token", tmp_path / "found.txt"
+    token.parent.mkdir(parents=True)
+    token.write_text("the token")
+    monkeypatch.setenv("MY_API_TOKEN", "the key")
+    look = f"""
+import os, pathlib
+token = pathlib.Path({str(token)!r})
+with open({str(found)!r}, "a") as file:
+    print(token.exists() and token.read_text(), os.environ.get("MY_API_TOKEN"), file=file)
+raise SystemExit("not built")
+"""
+    make_source(index, "nosy", look)
+    assert execute(using("nosy==1.0"))["state"] == "FAILED"
+    # Of the check, and of the installation.
+    assert {*found.read_text().splitlines()} == {"False None"}
 
 
 @pytest.mark.slow
