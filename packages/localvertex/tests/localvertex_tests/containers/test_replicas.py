@@ -77,7 +77,8 @@ def test_it_writes_no_other_place(execute: Execute, work_dir: Path, home: Path) 
 
 @pytest.mark.usefixtures("home")
 def test_python_of_this_machine_runs_as_before(execute: Execute, work_dir: Path) -> None:
-    show = "import os; print(os.listdir(os.path.expanduser('~')), os.access('/run', os.W_OK) == (os.getuid() == 0))"
+    # In a sandbox, /var is empty.
+    show = "import os; print(os.listdir(os.path.expanduser('~')), bool(os.listdir('/var')))"
     for containers in (ContainerOptions(), ContainerOptions(engine="docker")):
         for program in ("python", "python3", sys.executable):
             record = execute(jobs, {"pools": [pool(program, "-c", show)]}, containers=containers, use_cache=False)
