@@ -58,7 +58,8 @@ def _deployment_lines(step: Step, location: Location) -> Iterator[str]:
     """Yield what this project's step `deploy` requests, which costs money."""
     values = {name: held.value for name, held in step.inputs.items() if name.startswith("deploy_")}
     name = values.get("deploy_endpoint")
-    if not name or "registered_version" not in step.inputs:
+    # `record` has the endpoint, too, and the steps that check the machines have those.
+    if not name or not {"registered_version", "deploy_machine_type"} <= step.inputs.keys():
         return
     shown = repr(name) if is_known(name) else "known only at run time"
     machines = replicas_in(values) if all(map(is_known, values.values())) else _UNKNOWN

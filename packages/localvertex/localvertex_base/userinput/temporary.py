@@ -32,7 +32,10 @@ def temporary_folder() -> Iterator[str]:
 
 def parent() -> str:
     """Return the folder of this user with all temporary folders, whether it exists or not."""
-    return os.path.join(tempfile.gettempdir(), f"localvertex-{os.geteuid()}")
+    root = os.environ.get("TMPDIR") or "/tmp"  # noqa: S108 - on a full disk, `tempfile` finds no usable folder
+    with suppress(FileNotFoundError):
+        root = tempfile.gettempdir()
+    return os.path.join(root, f"localvertex-{os.geteuid()}")
 
 
 def _parent() -> str:

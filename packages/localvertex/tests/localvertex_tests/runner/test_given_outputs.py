@@ -108,7 +108,7 @@ def test_no_step_changes_a_given_file(execute: Any, task: Any, read: Read, tmp_p
             r'outputs lack metrics, model; add metrics = "path/to/file", model = "path/to/file"$',
         ),
         (TRAIN.replace("0.93,", '"high",'), "output Output: expected NUMBER_DOUBLE, found 'high'; for example Output"),
-        (TRAIN.replace("0.93,", "nan,"), "output Output: expected NUMBER_DOUBLE, Out of range float"),
+        (TRAIN.replace("0.93,", "nan,"), r"localvertex.toml contains the number nan; expected a finite number"),
         (TRAIN.replace("0.93,", "2026-01-01,"), "output Output: expected NUMBER_DOUBLE, .* not JSON serializable"),
         (
             TRAIN.replace('"given"', '"gone"'),

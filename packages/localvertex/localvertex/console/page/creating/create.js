@@ -89,7 +89,9 @@ function Draft({ overview, server }) {
       ${error && html`<${Problem} title="The form could not be checked" error=${error} />`}
       ${failed && html`<${Problem} title="The run was not started" error=${failed} />`}
       <div class="actions">
-        <button class="primary" disabled=${isBusy || isDisabled} onClick=${submit}>${isBusy ? "Starting…" : "Start run"}</button>
+        <button class="primary" disabled=${isBusy || isDisabled} onClick=${submit}>
+          ${isBusy ? "Starting…" : "Start run"}
+        </button>
         <span class=${isWrong ? "error" : "muted"} aria-live="polite">${summary.filter(Boolean).join(" · ")}</span>
       </div>
     </div>
