@@ -57,6 +57,11 @@ class Evidence:
             raise UserError(f"metric {quote(metric)} is {found} in {RESULT_FILE}; expected a finite number")
         return self.figures[metric]
 
+    @property
+    def unseen(self) -> dict[str, Line]:
+        """The lines about test examples that the model has not seen."""
+        return {name: line for name, line in self.tests.items() if name not in self.seen}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Examples:
@@ -87,10 +92,10 @@ def examples(
         answer: Field with the answer; a line without it is no answer.
         fewest: Fewest examples that decide.
     """
-    answered = {name: line for name, line in own.tests.items() if answer in line and name not in own.seen}
+    answered = {name: line for name, line in own.unseen.items() if answer in line}
     if champion is None:
         return Examples(labels=[line["label"] for line in answered.values()], own=[*answered.values()])
-    recorded = {name: line for name, line in champion.tests.items() if answer in line and name not in champion.seen}
+    recorded = {name: line for name, line in champion.unseen.items() if answer in line}
     problem = ""
     if len(recorded) >= fewest and 2 * len(answered.keys() & recorded.keys()) >= len(recorded):
         reference = others = recorded

@@ -76,7 +76,9 @@ def compare(
     else:
         refused = dataclasses.replace(found, reason=f"{found.reason}{_ANYWAY}")
     if not model_name:
-        reason = f"{refused.reason if refused else reason}; compared with nothing and not registered: model_name is empty"
+        reason = (
+            f"{refused.reason if refused else reason}; compared with nothing and not registered: model_name is empty"
+        )
         write_report(Result(is_promoted=False, reason=reason), comparison, metrics)
         return Outcome("", False, "", "", "")
     if not storage.names(f"{base_output_directory}/model"):
@@ -114,7 +116,10 @@ def against(champion: Version, criteria: Criteria, *, own: Evidence, goal: Goal)
                 promotion = labels.UNDECIDED
             else:
                 is_better, reason = measure.compare(found, must_improve=criteria.must_improve)
-            notes = [*found.notes, *["which of them the models have seen is unknown"] * (not own.seen or not other.seen)]
+            notes = [
+                *found.notes,
+                *["which of them the models have seen is unknown"] * (not own.seen or not other.seen),
+            ]
             reason = "; ".join([reason.replace(" images", " examples"), f"its recorded value is {recorded:g}", *notes])
         else:
             value = own.value(goal.metric)
@@ -122,7 +127,9 @@ def against(champion: Version, criteria: Criteria, *, own: Evidence, goal: Goal)
             word = "better" if is_better else "equal, so the champion stays" if value == recorded else "worse"
             reason = f"{goal.metric} {value:g} against {recorded:g} ({goal.meaning.direction}): {word}; whether both"
             reason += " are of the same examples, and which of them each model has seen, is unknown"
-            reason += f"; not checked: {PREDICTIONS_FILE} does not show it" if own.tests and not _measure(goal, own) else ""
+            reason += (
+                f"; not checked: {PREDICTIONS_FILE} does not show it" if own.tests and not _measure(goal, own) else ""
+            )
     except UserError as error:
         is_better = False
         reason = f"no comparison is possible: the champion's {error}; another model_name has no champion"
