@@ -1,4 +1,4 @@
-"""What predictions show of a metric: its value, whether the model has learnt anything, and which of two models is better.
+"""What predictions show: the value of a metric, whether the model has learnt anything, and which model is better.
 
 Classes are judged as in the image pipeline. Numbers and scores are compared with the best constant answer, and with the
 model's own answers shuffled; two models with a permutation test, which exchanges both models' answers.
@@ -14,7 +14,6 @@ import numpy.typing as npt
 
 from components.any_code.evidence import Examples, Line
 from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.spelling import quote
 from trainer.models.metrics import ACCURACY
 from trainer.results.baseline import Judgement, Verdict, judge
 from trainer.results.comparison.decision import decide, scores_of
@@ -76,7 +75,7 @@ class _Classes:
         num_all = len({*found.labels, *(line["prediction"] for line in found.own if line)})
         values = [rates.mean(), rates.sum() / num_all]
         if self.has_other_averages:
-            values += [accuracy, rates @ count / count.sum(), *(rates if num_classes == 2 else ())]  # noqa: PLR2004
+            values += [accuracy, rates @ count / count.sum(), *(rates if num_classes == 2 else ())]
         return [*map(float, values)]
 
     def judge(self, found: Examples) -> Judgement:
@@ -143,7 +142,7 @@ class _Numbers:
         lead, random = self._lead(value, reference), np.random.default_rng(_SEED)
         num_as_large = 0
         for _ in range(_NUM_PERMUTATIONS):
-            kept = (random.random(len(labels)) < 0.5).reshape(-1, *[1] * (own.ndim - 1))  # noqa: PLR2004
+            kept = (random.random(len(labels)) < 0.5).reshape(-1, *[1] * (own.ndim - 1))
             pair = (np.where(kept, own, champion), np.where(kept, champion, own))
             num_as_large += abs(self._lead(*(self.value(labels, each) for each in pair))) >= abs(lead)
         p_value = (1 + num_as_large) / (1 + _NUM_PERMUTATIONS)
@@ -176,7 +175,7 @@ class _Numbers:
         names = {*found.labels, *(str(name) for row in rows if isinstance(row, dict) for name in row)}
         classes = {name: number for number, name in enumerate(sorted(names, key=_by_number))}
         labels = np.array([classes[name] for name in found.labels], np.int64)
-        if self.name != "log-loss" and len(classes) > 2:  # noqa: PLR2004
+        if self.name != "log-loss" and len(classes) > 2:
             raise UserError(f"{self.name} is known for two classes; predictions have {len(classes)}")
 
         def row(line: Line | None, label: int, *, is_own: bool) -> list[float]:

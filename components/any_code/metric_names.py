@@ -21,7 +21,7 @@ class Meaning:
     measure: str = ""
     """Name in `measures`, which computes it from the predictions; empty if they do not show it."""
     is_claim_checked: bool = True
-    """Whether the measure computes this very metric; otherwise it only decides whether the model has learnt anything."""
+    """Whether the measure is this very metric; otherwise it only decides whether the model has learnt anything."""
 
 
 def _fraction(measure: str = "", direction: str = MAXIMIZE) -> Meaning:

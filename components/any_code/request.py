@@ -15,12 +15,15 @@ from exact_resume.checkpoints import seal
 from exact_resume.files import bucket
 from localvertex_base.userinput.doubles import MAX_EXACT
 from localvertex_base.userinput.errors import UserError
+from localvertex_base.userinput.reading import parse_json
 from localvertex_base.userinput.spelling import join_or, quote
-from localvertex_base.userinput.step_endpoint import is_local_step
+from localvertex_base.userinput.step_endpoint import IMAGES, is_local_step
 from trainer.checkpoints.identity import check_run_label
 
+_TAG = re.compile(r"(@[\w+.-]+:[0-9a-f]+|:[\w.-]+)$")
 _LISTS = ("command", "arguments")
-_VARIABLE = r"(?!AIP_|CHAMPION_(?:TEST_IDS|MODEL)$|CLOUD_ML_|INPUT_|LOCALVERTEX_|CLUSTER_SPEC$|TF_CONFIG$)[A-Za-z_][A-Za-z0-9_]*"
+_OF_THE_SERVICE = r"AIP_|CHAMPION_(?:TEST_IDS|MODEL)$|CLOUD_ML_|INPUT_|LOCALVERTEX_|CLUSTER_SPEC$|TF_CONFIG$"
+_VARIABLE = f"(?!{_OF_THE_SERVICE})[A-Za-z_][A-Za-z0-9_]*"
 _NO_SECRET = r"(?!(?i:.*_)?(?i:token|secret|password|passwd|api_key|credentials?)(_|$))"  # noqa: S105
 _MAPPINGS = {
     "inputs": (
@@ -94,7 +97,7 @@ class Goal:
         """
         lowest, highest = self.meaning.lowest, self.meaning.highest
         if not lowest <= value <= highest:
-            percent = ", a fraction, not in percent" if highest == 1 < value <= 100 else ""  # noqa: PLR2004
+            percent = ", a fraction, not in percent" if highest == 1 < value <= 100 else ""
             raise UserError(f"{what} is {value:g}; expected {lowest:g} to {highest:g}{percent}")
         return value
 
@@ -133,10 +136,13 @@ def read(values: Mapping[str, Any]) -> dict[str, Any]:
 def identity(request: Mapping[str, Any]) -> dict[str, Any]:
     """Return what decides the result: not the secrets and labels; of an image with a digest, only that.
 
-    A local run has no image, so the Python files that the command names are part of it.
+    A local run has no image, so the Python files that the command names, and what stands in for the image, are part.
+
+    Raises:
+        UserError: Nothing local identifies the code.
     """
     chosen = {name: value for name, value in request.items() if name not in ("secrets", "labels")}
-    words = request["command"] if is_local_step() else []
+    image, words = request["image"], request["command"] if is_local_step() else []
     paths = [
         *map(Path, words),
         *(Path(folder, f"{word.replace('.', '/')}.py") for folder in sys.path for word in words),
@@ -146,7 +152,20 @@ def identity(request: Mapping[str, Any]) -> dict[str, Any]:
         for path in paths
         if path.suffix == ".py" and path.is_absolute() and os.path.isfile(path)
     ]
-    return chosen | {"image": request["image"].rpartition("@")[2], "files": [*map(seal.digest, code)]}
+    files = [*map(seal.digest, code)]
+    if words and (known := os.environ.get(IMAGES)):
+        digests = parse_json(known, IMAGES)
+        untagged = _TAG.sub("", image)
+        names = (image, untagged, _TAG.sub("", untagged), "*")
+        stand_in = next((digests[name] for name in names if name in digests), "")
+        files += [stand_in] * bool(stand_in)
+        if not files and not request["run_label"] and "-c" not in words[1:2]:
+            raise UserError(
+                f"the code of {quote(' '.join(words))} is not known, so that an edited program would count as the same"
+                f' run; add --image {image}="env --chdir=FOLDER" with its folder (up to 50 MB of programs), or give a'
+                " run_label that changes with the code"
+            )
+    return chosen | {"image": image.rpartition("@")[2], "files": files}
 
 
 def check_contents(inputs: Mapping[str, str]) -> None:

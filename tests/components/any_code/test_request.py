@@ -263,6 +263,26 @@ def test_a_file_that_runs_here_identifies_the_run(tmp_path: pathlib.Path, monkey
     assert planned(tmp_path, command=["python", "-c", "print()\n" * 1000]).run_id
 
 
+def test_what_stands_in_for_the_image_identifies_a_local_run(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(step_endpoint.MARKER, "1")
+    monkeypatch.setenv(step_endpoint.IMAGES, "{}")
+    relative: dict[str, Any] = {"image": "my/code:1", "command": ["python", "train.py"]}
+    with pytest.raises(UserError, match=r"the code of 'python train\.py' is not known.*--image my/code:1="):
+        planned(tmp_path, **relative)
+    found = {planned(tmp_path, **relative, run_label="again").run_id}
+    assert planned(tmp_path, command=["python", "-c", "print()"]).run_id
+    for name, digest in (("my/code:1", "a"), ("my/code:1", "b"), ("my/code", "c"), ("*", "image")):
+        monkeypatch.setenv(step_endpoint.IMAGES, json.dumps({name: digest, "other": "d"}))
+        found.add(planned(tmp_path, **relative).run_id)
+    assert len(found) == 5
+    monkeypatch.delenv(step_endpoint.MARKER)
+    in_the_cloud = planned(tmp_path, **relative).run_id
+    monkeypatch.delenv(step_endpoint.IMAGES)
+    assert planned(tmp_path, **relative).run_id == in_the_cloud
+
+
 def test_a_run_counts_as_finished_only_with_the_result_that_was_noted(tmp_path: pathlib.Path) -> None:
     made = planned(tmp_path)
     result = storage.join(made.checkpoint_directory, "result.json")
