@@ -93,7 +93,7 @@ def plan(*, report: str, region: str, pipeline_root: str, **values: Any) -> Code
     notes = []
     if "@" not in request["image"]:
         notes.append(f"notice: {request['image']} has no digest; a rebuilt image is taken for the same code")
-    variables = {}
+    variables: dict[str, str] = {}
     if values["model_name"] and not is_finished:
         registry = Registry(region=region, pipeline_root=pipeline_root)
         variables, found = _champion(registry, values["model_name"], base)
