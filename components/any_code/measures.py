@@ -121,18 +121,19 @@ class _Numbers:
 
     def judge(self, found: Examples) -> Judgement:
         labels, (own,) = self._read(found, found.own)
-        value, reference = self.value(labels, own), self.value(labels, self.constant(labels))
+        value, reference = self._pair(labels, own, self.constant(labels))
+        reason = (
+            f"{self.name} {value:.4g} on {len(labels):,} test examples, {reference:.4g} by the best constant answer"
+        )
+        if self._lead(value, reference) <= 0 and len(labels) >= _FEWEST:
+            return Judgement(verdict=Verdict.NOT_BETTER, reason=f"not better than a constant answer: {reason}")
         random = np.random.default_rng(_SEED)
         shuffled = (self.value(labels, own[random.permutation(len(own))]) for _ in range(_NUM_PERMUTATIONS))
         p_value = (1 + sum(not self._lead(value, each) > 0 for each in shuffled)) / (1 + _NUM_PERMUTATIONS)
-        # Both, as for classes: noise is often about as good as the constant, and sometimes better than shuffled.
-        p_value = max(p_value, self._p_exchanged(labels, own, self.constant(labels)))
-        reason = (
-            f"{self.name} {value:.4g} on {len(labels):,} test examples, {reference:.4g} by the best constant answer"
-            f" (p = {p_value:.2g})"
-        )
-        if not self._lead(value, reference) > 0 and len(labels) >= _FEWEST and not np.isnan(value):
-            return Judgement(verdict=Verdict.NOT_BETTER, reason=f"not better than a constant answer: {reason}")
+        if p_value < SIGNIFICANCE:
+            # Both, as for classes: noise is often about as good as the constant, and sometimes better than shuffled.
+            p_value = max(p_value, self._p_exchanged(labels, own, self.constant(labels)))
+        reason += f" (p = {p_value:.2g})"
         if p_value < SIGNIFICANCE and len(labels) >= _FEWEST:
             return Judgement(verdict=Verdict.BETTER, reason=reason)
         reason = f"too few test examples to tell whether the model has learnt anything: {reason}"

@@ -40,7 +40,7 @@ def of_scores(random: Random) -> list[Line]:
     return _lines(random.integers(0, 2, NUM), 0.5 + 0.05 * random.normal(size=NUM), "score")
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("name", "make"),
     [
@@ -65,7 +65,7 @@ def test_noise_passes_in_less_than_one_of_twenty_cases(name: str, make: Make) ->
     assert num_passed < 1000 * SIGNIFICANCE, num_passed
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize(("name", "make"), [("accuracy", of_classes), ("rmse", of_numbers), ("roc-auc", of_scores)])
 def test_an_equally_good_model_is_significantly_better_in_less_than_one_of_twenty_cases(name: str, make: Make) -> None:
     random, measure = np.random.default_rng(12), measure_of(name, [])
