@@ -27,8 +27,9 @@ def training(settings: Settings) -> Any:
         secrets: dict = {},  # type: ignore[type-arg]  # noqa: B006
         labels: dict = {},  # type: ignore[type-arg]  # noqa: B006
         metric: str = "accuracy",
-        direction: str = "maximize",
+        direction: str = "",
         minimum_metric: str = "",
+        force_promotion: bool = False,
         run_label: str = "",
         model_name: str = "",
         serving_image: str = settings.resources.serving_image,
@@ -45,8 +46,9 @@ def training(settings: Settings) -> Any:
             secrets: Variable -> projects/P/secrets/S/versions/N in Secret Manager, read in the replicas.
             labels: Labels of the training job and of the registered version.
             metric: Name of the metric in result.json that decides.
-            direction: `maximize` or `minimize`.
+            direction: `maximize` or `minimize`; empty for that of a known metric.
             minimum_metric: The worst accepted value, a number; empty for any.
+            force_promotion: Promote the model even if a constant answer or the champion is as good, or better.
             run_label: Any text; a new one trains unchanged code again.
             model_name: Display name in the Model Registry; empty registers nothing.
             serving_image: Container image that serves the model.

@@ -83,7 +83,7 @@ def test_the_commands_of_the_page_on_any_training_code(
     assert "model: projects/local-project/locations/us-central1/models/line@1" in outputs[-2]
     # The same run is not trained again.
     assert ["train-unless-finished/train" in each for each in outputs[-2:]] == [True, False]
-    assert len(list(tmp_path.glob("runs/training/*"))) == 2
+    assert len(list(tmp_path.glob("runs/training/*/checkpoints"))) == 2
 
 
 @pytest.mark.slow

@@ -20,6 +20,7 @@ def compare(
     minimum_metric: str,
     must_improve: bool,
     min_compared_images: int,
+    force_promotion: bool,
     model_name: str,
     serving_image: str,
     region: str,
@@ -45,10 +46,11 @@ def compare(
         run_id: Id of the run.
         inputs_sha256: Digest of the inputs of the run.
         metric: Name of the metric.
-        direction: `maximize` or `minimize`.
+        direction: `maximize` or `minimize`; empty for that of a known metric.
         minimum_metric: The worst accepted value; empty for any.
         must_improve: Replace the champion only by a significantly better model, if both have predictions with ids.
         min_compared_images: Fewest examples in common that allow such a comparison.
+        force_promotion: Promote the model regardless of both comparisons.
         model_name: Display name in the Model Registry; empty for no registration.
         serving_image: Prediction container image to register the model with.
         region: Region of the Model Registry.

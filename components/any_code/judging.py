@@ -1,14 +1,12 @@
 """The step `compare`: whether a model replaces the champion, by a metric or by both models' predictions."""
 
 import dataclasses
-import functools
-from collections.abc import MutableMapping, Sequence
+from collections.abc import MutableMapping
 from typing import Any
 
-import numpy as np
-
 from components.any_code import evidence
-from components.any_code.evidence import Evidence
+from components.any_code.evidence import PREDICTIONS_FILE, Evidence, examples
+from components.any_code.measures import Measure, measure_of
 from components.any_code.planning import goal_of
 from components.any_code.request import Goal
 from components.compare.criteria import Criteria
@@ -20,8 +18,11 @@ from exact_resume.checkpoints import outcome
 from exact_resume.files import storage
 from localvertex_base.userinput.errors import UserError
 from trainer.command_line import report_errors as report_errors  # a component imports it from here
-from trainer.results.baseline import Judgement, Verdict, judge
-from trainer.results.comparison.decision import decide, scores_of
+from trainer.results.baseline import Verdict
+
+_FORCED, _ANYWAY = "by force_promotion; ", "; force_promotion promotes it anyway"
+_TOLERANCE = 0.005
+"""Of a figure beside its own predictions, absolute up to 1 and relative above: rounding to two places."""
 
 
 def compare(
@@ -62,17 +63,22 @@ def compare(
     goal, criteria, own = goal_of(values), Criteria(**fields_of(Criteria, values)), evidence.read(checkpoint_directory)
     # Before the metric is judged: with another metric, the run is not trained again.
     outcome.note_completion(checkpoint_directory, run_id=run_id, inputs_sha256=inputs_sha256)
-    value = own.value(goal.metric)
+    value = goal.check(f"{goal.metric} in result.json", own.value(goal.metric))
     metrics.update(own.figures)
-    reason, refused = f"{goal.metric} {value:g}", None
+    reason, refused, overruled = f"{goal.metric} {value:g}", None, ""
+    found = _judge(own, goal, value)
     if goal.is_better(goal.minimum_metric, value):
-        reason += f": worse than minimum_metric {goal.minimum_metric:g}"
-        refused = Result(is_promoted=False, reason=reason)
-    elif own.tests and goal.name_in_metrics and (judged := _judge(own, goal)).verdict != Verdict.BETTER:
-        promotion = labels.UNDECIDED if judged.verdict == Verdict.UNDECIDED else ""
-        refused = Result(is_promoted=False, reason=judged.reason.replace(" images", " examples"), promotion=promotion)
+        refused = Result(is_promoted=False, reason=f"{reason}: worse than minimum_metric {goal.minimum_metric:g}")
+    elif found.is_promoted:
+        reason += found.reason
+    elif criteria.force_promotion:
+        overruled = found.reason
+    else:
+        refused = dataclasses.replace(found, reason=f"{found.reason}{_ANYWAY}")
     if not model_name:
-        reason += "; compared with nothing and not registered: model_name is empty"
+        reason = (
+            f"{refused.reason if refused else reason}; compared with nothing and not registered: model_name is empty"
+        )
         write_report(Result(is_promoted=False, reason=reason), comparison, metrics)
         return Outcome("", False, "", "", "")
     if not storage.names(f"{base_output_directory}/model"):
@@ -88,64 +94,90 @@ def compare(
         deploy_endpoint=deploy_endpoint,
         criteria=criteria,
         refused=refused,
-        alone=dataclasses.replace(WITHOUT_CHAMPION, reason=f"{reason}; there is no champion: compared with nothing"),
-        against=functools.partial(against, own=own, goal=goal),
+        alone=_overrule(
+            dataclasses.replace(WITHOUT_CHAMPION, reason=f"{reason}; there is no champion: compared with nothing"),
+            overruled,
+        ),
+        against=lambda *given: _overrule(against(*given, own=own, goal=goal), overruled),
     )
 
 
 def against(champion: Version, criteria: Criteria, *, own: Evidence, goal: Goal) -> Result:
-    """Compare on the same examples if both models' predictions have ids, otherwise by the metric alone."""
+    """Compare on the examples that are evidence; by the metric alone if the champion's predictions do not show it."""
+    promotion = ""
     try:
         other = evidence.read_of_model(champion.artifact_uri)
-        if own.tests and other.tests and goal.name_in_metrics:
-            is_better, reason = _paired(own, other, goal.name_in_metrics, criteria)
+        recorded = goal.check(f"{goal.metric} in result.json", other.value(goal.metric))
+        measure = _measure(goal, other)
+        if measure and goal.meaning.is_claim_checked:
+            found = examples(own, other, answer=measure.answer, fewest=criteria.min_compared_images)
+            is_better, reason = False, f"no comparison with the champion is possible: {found.problem}"
+            if found.problem:
+                promotion = labels.UNDECIDED
+            else:
+                is_better, reason = measure.compare(found, must_improve=criteria.must_improve)
+            notes = [
+                *found.notes,
+                *["which of them the models have seen is unknown"] * (not own.seen or not other.seen),
+            ]
+            reason = "; ".join([reason.replace(" images", " examples"), f"its recorded value is {recorded:g}", *notes])
         else:
-            value, reference = own.value(goal.metric), other.value(goal.metric)
-            is_better = goal.is_better(value, reference)
-            word = "better" if is_better else "equal, so the champion stays" if value == reference else "worse"
-            reason = f"{goal.metric} {value:g} against {reference:g} ({goal.direction}): {word}; whether both are of"
-            reason += " the same examples, and which of them each model has seen, is unknown"
+            value = own.value(goal.metric)
+            is_better = goal.is_better(value, recorded)
+            word = "better" if is_better else "equal, so the champion stays" if value == recorded else "worse"
+            reason = f"{goal.metric} {value:g} against {recorded:g} ({goal.meaning.direction}): {word}; whether both"
+            reason += " are of the same examples, and which of them each model has seen, is unknown"
+            reason += (
+                f"; not checked: {PREDICTIONS_FILE} does not show it" if own.tests and not _measure(goal, own) else ""
+            )
     except UserError as error:
         is_better = False
         reason = f"no comparison is possible: the champion's {error}; another model_name has no champion"
-    promotion = labels.BETTER if is_better else ""
+    if not is_better and criteria.force_promotion:
+        better = Result(is_promoted=True, reason="", promotion=labels.BETTER, champion=champion.name)
+        return _overrule(better, reason)
+    if promotion:
+        reason += f"; registered without the alias champion{_ANYWAY}"
+    promotion = labels.BETTER if is_better else promotion
     return Result(is_promoted=is_better, reason=reason, promotion=promotion, champion=champion.name)
 
 
-def _paired(own: Evidence, other: Evidence, metric: str, criteria: Criteria) -> tuple[bool, str]:
-    """Compare the answers to the examples that both models have predicted, and neither has seen.
-
-    Raises:
-        UserError: There are too few, or they have other labels.
-    """
-    both = own.tests.keys() & other.tests.keys()
-    ids = sorted(both - own.seen - other.seen)
-    truth, labels_of_other = ([each.tests[name]["label"] for name in ids] for each in (own, other))
-    if len(ids) < criteria.min_compared_images or truth != labels_of_other:
-        raise UserError(
-            f"predictions have {len(ids):,} unseen examples in common with the new model's, fewer than"
-            f" min_compared_images {criteria.min_compared_images:,}, or other labels"
-        )
-    classes, expected, champion, challenger = _numbered(ids, other, own)
-    table, scores = scores_of(metric, expected, champion, challenger, len(classes))
-    is_better, reason = decide(table, max_regression=0.0, must_improve=criteria.must_improve, scores=scores)
-    reason = reason.replace(" images", " examples")
-    if not scores.difference:
-        is_better, reason = False, f"{reason}, so the champion stays"
-    unknown = "" if own.seen and other.seen else "; which of them the models have seen is unknown"
-    return is_better, f"{reason}; the same examples for both, {len(both) - len(ids):,} left out as seen{unknown}"
+def _overrule(result: Result, reason: str) -> Result:
+    """Return a promotion as one by force_promotion, if there is a reason against it."""
+    if not reason or not result.is_promoted:
+        return result
+    reasons = "; ".join(filter(None, (reason, result.reason.removeprefix(_FORCED))))
+    return dataclasses.replace(result, reason=f"{_FORCED}{reasons}", promotion=labels.FORCED)
 
 
-def _judge(own: Evidence, goal: Goal) -> Judgement:
-    """Compare the predictions with the best constant answer: a model that has learnt nothing is no champion."""
-    classes, expected, answers = _numbered(sorted(own.tests.keys() - own.seen), own)
-    constant = int(np.bincount(expected).argmax()) if len(expected) else 0
-    return judge(goal.name_in_metrics, expected, answers, constant, [*classes, "another class"])
+def _measure(goal: Goal, found: Evidence) -> Measure | None:
+    """Return the measure of the metric; None if the predictions have no field that shows it."""
+    measure = measure_of(goal.meaning.measure, (line["label"] for line in found.tests.values()))
+    return measure if measure and any(measure.answer in line for line in found.tests.values()) else None
 
 
-def _numbered(ids: Sequence[str], *models: Evidence) -> tuple[Any, ...]:
-    """Return the classes, the true one of each example as a number, and the predictions of each model likewise."""
-    truth = [models[0].tests[name]["label"] for name in ids]
-    classes = {name: number for number, name in enumerate(sorted(set(truth)))}
-    predicted = ([classes.get(each.tests[name]["prediction"], len(classes)) for name in ids] for each in models)
-    return [*classes], np.array([classes[name] for name in truth], np.int64), *(np.array(each) for each in predicted)
+def _judge(own: Evidence, goal: Goal, value: float) -> Result:
+    """Compare the predictions with the best constant answer, and the figures with the predictions."""
+    if odd := sorted(
+        name for name, each in own.metrics.items() if type(each) in (int, float) and name not in own.figures
+    ):
+        return Result(is_promoted=False, reason=f"{odd[0]} is not finite in result.json: {own.metrics[odd[0]]!r:.20}")
+    measure = _measure(goal, own)
+    if measure is None:
+        unchecked = f"; not checked: {PREDICTIONS_FILE} does not show it" if own.tests or own.seen else ""
+        return dataclasses.replace(WITHOUT_CHAMPION, reason=unchecked)
+    found = examples(own, answer=measure.answer)
+    if not found.labels:
+        reason = "no test example is unseen: all ids are of other splits, too"
+        return Result(is_promoted=False, reason=reason, promotion=labels.UNDECIDED)
+    judged = measure.judge(found)
+    if judged.verdict != Verdict.BETTER:
+        promotion = labels.UNDECIDED if judged.verdict == Verdict.UNDECIDED else ""
+        return Result(is_promoted=False, reason=judged.reason.replace(" images", " examples"), promotion=promotion)
+    shown = measure.values(found)
+    if goal.meaning.is_claim_checked and not any(
+        abs(each - value) <= _TOLERANCE * max(1, abs(each)) + 1e-9 for each in shown
+    ):
+        reason = f"{goal.metric} is {value:g} in result.json, but {shown[0]:.4g} by {PREDICTIONS_FILE}"
+        return Result(is_promoted=False, reason=f"{reason}; expected the figure of the same test examples")
+    return dataclasses.replace(WITHOUT_CHAMPION, reason="")

@@ -1,20 +1,24 @@
 """The step `plan`: what is trained, on which machines, and whether that has been done already."""
 
+import json
 import pathlib
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import accelerators
+from components.any_code import evidence
 from components.any_code.request import Goal, check_contents, identity, read
 from components.compare.criteria import Criteria
 from components.container_image import check_image
 from components.names import check_names
 from components.plan.report import report_plan
+from components.registry.registry import Registry
 from components.release.serving_machines import check_deployment
 from components.train import secret_variables
 from components.train.machines import Machines, check_any_code
 from components.values import fields_of, machines_in, replicas_in
 from exact_resume.checkpoints import manifest, outcome, seal
+from exact_resume.files import storage
 from localvertex_base.userinput import paths
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.step_endpoint import is_local_step
@@ -83,28 +87,37 @@ def plan(*, report: str, region: str, pipeline_root: str, **values: Any) -> Code
     request, machines, findings = check(values, region=region)
     chosen = identity(request)
     run_id = manifest.run_id(chosen)
+    training = f"{paths.check('pipeline_root', pipeline_root).rstrip('/')}/training"
+    base = f"{training}/{run_id}"
+    is_finished = outcome.completion(f"{base}/checkpoints/").get("run_id") == run_id
+    notes = []
+    if "@" not in request["image"]:
+        notes.append(f"notice: {request['image']} has no digest; a rebuilt image is taken for the same code")
+    variables: dict[str, str] = {}
+    if values["model_name"] and not is_finished:
+        registry = Registry(region=region, pipeline_root=pipeline_root)
+        variables, found = _champion(registry, values["model_name"], base)
+        notes += found
     command, secrets = request["command"], request["secrets"]
     if secrets:
         source = pathlib.Path(secret_variables.__file__).read_text(encoding="utf-8")
         command = ["python3", "-c", source, *map("=".join, secrets.items()), "--", *command]
     inputs = {f"INPUT_{name.upper()}": address.rpartition("#")[0] for name, address in request["inputs"].items()}
     job = machines.job(
-        training=f"{paths.check('pipeline_root', pipeline_root).rstrip('/')}/training",
+        training=training,
         run_id=run_id,
         name=values["model_name"] or "training",
         image=request["image"],
         args=request["arguments"],
         command=command,
-        env=inputs | request["environment"],
+        env=inputs | request["environment"] | variables,
     )
-    is_finished = outcome.completion(job["checkpoint_directory"]).get("run_id") == run_id
     state = "to be trained"
     if is_finished:
         state = "already finished, not trained again; set another run_label to train again"
     elif not is_local_step():
         # A local run reads no bucket.
         check_contents(request["inputs"])
-    unknown = f"notice: {request['image']} has no digest; a rebuilt image is taken for the same code"
     report_plan(
         report,
         machines=machines,
@@ -113,8 +126,32 @@ def plan(*, report: str, region: str, pipeline_root: str, **values: Any) -> Code
         run_id=run_id,
         state=state,
         configuration=chosen | {"secrets": secrets},
-        notes=[unknown] * ("@" not in request["image"]),
+        notes=notes,
     )
     return CodePlan(
         **job, is_finished=is_finished, labels=request["labels"], inputs_sha256=seal.digest(request["inputs"])
     )
+
+
+def _champion(registry: Registry, model_name: str, base: str) -> tuple[dict[str, str], list[str]]:
+    """Return the variables by which the program finds the champion, which do not identify the run, and a note.
+
+    Args:
+        registry: The Model Registry.
+        model_name: Display name in it.
+        base: Folder of the run, which receives the ids of the champion's test examples.
+    """
+    model = registry.find(model_name)
+    champion = registry.champion(model) if model else None
+    if champion is None or not champion.artifact_uri:
+        return {}, []
+    variables = {"CHAMPION_MODEL": champion.artifact_uri}
+    try:
+        lines = evidence.read_of_model(champion.artifact_uri).unseen.values()
+    except UserError as error:
+        return variables, [f"notice: CHAMPION_TEST_IDS is not set: {error}"]
+    if lines:
+        path = storage.join(base, "champion_test_ids.jsonl")
+        storage.write_text(path, "".join(json.dumps({"id": line["id"]}) + "\n" for line in lines))
+        variables["CHAMPION_TEST_IDS"] = path
+    return variables, [f"the champion is {champion.name}; CHAMPION_TEST_IDS has {len(lines):,} ids"]

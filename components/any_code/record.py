@@ -22,6 +22,7 @@ def record(
     region: str,
     pipeline_root: str,
     deploy_endpoint: str,
+    force_promotion: bool = False,
     registered_version: str = "",
     registered_model: dsl.Input[dsl.Artifact] = None,
 ) -> NamedTuple(  # type: ignore[valid-type]  # kfp takes the outputs from this call
@@ -36,7 +37,7 @@ def record(
         champion: Version that it was compared with; empty for none.
         checkpoint_directory: Folder with result.json.
         metric: Name of the metric.
-        direction: `maximize` or `minimize`.
+        direction: `maximize` or `minimize`; empty for that of a known metric.
         must_improve: Replace the champion only by a significantly better model, if both have predictions with ids.
         min_compared_images: Fewest examples in common that allow such a comparison.
         model_name: Display name in the Model Registry.
@@ -44,6 +45,7 @@ def record(
         region: Region of the Model Registry.
         pipeline_root: Folder or gs:// prefix of the run.
         deploy_endpoint: Display name of the endpoint for a promoted model; empty for none.
+        force_promotion: Promote the model regardless of the comparison.
         registered_version: Resource name of a version that an earlier run has uploaded.
         registered_model: Otherwise the upload of this run; its metadata has the resource name.
 

@@ -58,6 +58,7 @@ def record(
     direction: str,
     must_improve: bool,
     min_compared_images: int,
+    force_promotion: bool = False,
     **options: Any,
 ) -> Recorded:
     """Complete the registration with the metrics; see `registration.complete`."""
@@ -66,7 +67,9 @@ def record(
         resource_name=registered_version or registered_model.metadata["resourceName"],
         checkpoint_directory=checkpoint_directory,
         metrics=own.figures,
-        criteria=Criteria(must_improve=must_improve, min_compared_images=min_compared_images),
+        criteria=Criteria(
+            must_improve=must_improve, min_compared_images=min_compared_images, force_promotion=force_promotion
+        ),
         against=functools.partial(judging.against, own=own, goal=goal),
         **options,
     )

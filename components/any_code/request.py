@@ -9,19 +9,21 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from components.any_code.metric_names import DIRECTIONS, MAXIMIZE, Meaning, meaning_of
 from components.container_image import check_image
 from exact_resume.checkpoints import seal
 from exact_resume.files import bucket
 from localvertex_base.userinput.doubles import MAX_EXACT
 from localvertex_base.userinput.errors import UserError
+from localvertex_base.userinput.reading import parse_json
 from localvertex_base.userinput.spelling import join_or, quote
-from localvertex_base.userinput.step_endpoint import is_local_step
+from localvertex_base.userinput.step_endpoint import IMAGES, is_local_step
 from trainer.checkpoints.identity import check_run_label
-from trainer.models.metrics import METRICS
 
-_DIRECTIONS = ("maximize", "minimize")
+_TAG = re.compile(r"(@[\w+.-]+:[0-9a-f]+|:[\w.-]+)$")
 _LISTS = ("command", "arguments")
-_VARIABLE = r"(?!AIP_|CLOUD_ML_|INPUT_|LOCALVERTEX_|CLUSTER_SPEC$|TF_CONFIG$)[A-Za-z_][A-Za-z0-9_]*"
+_OF_THE_SERVICE = r"AIP_|CHAMPION_(?:TEST_IDS|MODEL)$|CLOUD_ML_|INPUT_|LOCALVERTEX_|CLUSTER_SPEC$|TF_CONFIG$"
+_VARIABLE = f"(?!{_OF_THE_SERVICE})[A-Za-z_][A-Za-z0-9_]*"
 _NO_SECRET = r"(?!(?i:.*_)?(?i:token|secret|password|passwd|api_key|credentials?)(_|$))"  # noqa: S105
 _MAPPINGS = {
     "inputs": (
@@ -54,6 +56,7 @@ class Goal:
 
     metric: str = ""
     direction: str = ""
+    """Empty: as the metric's name says."""
     minimum_metric: float = float("nan")
     """The worst accepted value; NaN for any."""
 
@@ -65,20 +68,42 @@ class Goal:
         """
         if not self.metric.strip() or not self.metric.isprintable():
             raise UserError(f"metric is {quote(self.metric)}; expected the name of a metric in result.json")
-        if self.direction not in _DIRECTIONS:
-            raise UserError(f"direction is {quote(self.direction)}; expected {join_or(_DIRECTIONS)}")
+        if self.direction not in ("", *DIRECTIONS):
+            raise UserError(f"direction is {quote(self.direction)}; expected {join_or(DIRECTIONS)}")
+        known = meaning_of(self.metric)
+        if not known and not self.direction:
+            way_on = "give --parameter direction=maximize or minimize"
+            raise UserError(f"the direction of metric {quote(self.metric)} is not known; {way_on}")
+        if known and self.direction not in ("", known.direction):
+            raise UserError(
+                f"direction is {self.direction}, but {self.metric} is known: {known.direction}; give"
+                f" --parameter direction={known.direction}, or the metric another name"
+            )
         if math.isinf(self.minimum_metric):
             raise UserError("minimum_metric is infinite; expected a number, or nothing for none")
+        if not math.isnan(self.minimum_metric):
+            self.check("minimum_metric", self.minimum_metric)
 
     @property
-    def name_in_metrics(self) -> str:
-        """The metric's name in `trainer.models.metrics`, which predictions can show; empty for any other."""
-        name = self.metric.replace("_", "-")
-        return name if name in METRICS and self.direction == _DIRECTIONS[0] else ""
+    def meaning(self) -> Meaning:
+        """What is known about the metric; for any other name the direction that the user gave."""
+        return meaning_of(self.metric) or Meaning(direction=self.direction, measure="any", is_claim_checked=False)
+
+    def check(self, what: str, value: float) -> float:
+        """Return a value of the metric.
+
+        Raises:
+            UserError: No model has such a value.
+        """
+        lowest, highest = self.meaning.lowest, self.meaning.highest
+        if not lowest <= value <= highest:
+            percent = ", a fraction, not in percent" if highest == 1 < value <= 100 else ""
+            raise UserError(f"{what} is {value:g}; expected {lowest:g} to {highest:g}{percent}")
+        return value
 
     def is_better(self, value: float, other: float) -> bool:
         """Return whether a value of the metric is better than another one; nothing is better than NaN."""
-        return value > other if self.direction == _DIRECTIONS[0] else value < other
+        return value > other if self.meaning.direction == MAXIMIZE else value < other
 
 
 def read(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -111,10 +136,13 @@ def read(values: Mapping[str, Any]) -> dict[str, Any]:
 def identity(request: Mapping[str, Any]) -> dict[str, Any]:
     """Return what decides the result: not the secrets and labels; of an image with a digest, only that.
 
-    A local run has no image, so the Python files that the command names are part of it.
+    A local run has no image, so the Python files that the command names, and what stands in for the image, are part.
+
+    Raises:
+        UserError: Nothing local identifies the code.
     """
     chosen = {name: value for name, value in request.items() if name not in ("secrets", "labels")}
-    words = request["command"] if is_local_step() else []
+    image, words = request["image"], request["command"] if is_local_step() else []
     paths = [
         *map(Path, words),
         *(Path(folder, f"{word.replace('.', '/')}.py") for folder in sys.path for word in words),
@@ -124,7 +152,20 @@ def identity(request: Mapping[str, Any]) -> dict[str, Any]:
         for path in paths
         if path.suffix == ".py" and path.is_absolute() and os.path.isfile(path)
     ]
-    return chosen | {"image": request["image"].rpartition("@")[2], "files": [*map(seal.digest, code)]}
+    files = [*map(seal.digest, code)]
+    if words and (known := os.environ.get(IMAGES)):
+        digests = parse_json(known, IMAGES)
+        untagged = _TAG.sub("", image)
+        names = (image, untagged, _TAG.sub("", untagged), "*")
+        stand_in = next((digests[name] for name in names if name in digests), "")
+        files += [stand_in] * bool(stand_in)
+        if not files and not request["run_label"] and "-c" not in words[1:2]:
+            raise UserError(
+                f"the code of {quote(' '.join(words))} is not known, so that an edited program would count as the same"
+                f' run; add --image {image}="env --chdir=FOLDER" with its folder (up to 50 MB of programs), or give a'
+                " run_label that changes with the code"
+            )
+    return chosen | {"image": image.rpartition("@")[2], "files": files}
 
 
 def check_contents(inputs: Mapping[str, str]) -> None:

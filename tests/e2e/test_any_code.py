@@ -35,9 +35,9 @@ def work_dir(tmp_path: pathlib.Path) -> pathlib.Path:
 def command(python: str, compiled_training: pathlib.Path, work_dir: pathlib.Path) -> Callable[..., list[str]]:
     """The command line of a run of the training code with arguments."""
 
-    def make(run_id: str, *arguments: Any, deploy_endpoint: str = "") -> list[str]:
+    def make(run_id: str, *arguments: Any, deploy_endpoint: str = "", program: str = CODE.name) -> list[str]:
         given = {
-            "command": json.dumps(["python", CODE.name]),
+            "command": json.dumps(["python", program]),
             "image": IMAGE,
             "arguments": json.dumps(arguments),
             "model_name": "line",
@@ -140,6 +140,16 @@ def test_a_worse_model_does_not_replace_a_better_one_that_was_promoted_after_its
     assert "deploy" not in worse.steps
     assert worse.registered.endswith("@3")
     assert aliases(work_dir) == {"champion": "2", "default": "2"}
+
+
+def test_with_another_test_set_each_week_the_champion_is_compared_by_its_predictions_on_the_new_one(
+    run: Start, work_dir: pathlib.Path
+) -> None:
+    for week, errors, version in ((1, 0.5, "1"), (2, 0.1, "2"), (3, 0.4, "2")):
+        done = run(f"week-{week}", week, errors, program="weekly_training.py")
+        assert done.exit_code == 0, done.output
+        assert aliases(work_dir) == {"champion": version, "default": version}
+    assert "on 200 examples: worse by" in done.output
 
 
 def test_a_failure_of_the_code_is_the_failure_of_the_run_however_often_it_is_tried(

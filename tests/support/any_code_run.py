@@ -20,6 +20,7 @@ DEFAULTS = {
     "minimum_metric": "",
     "must_improve": False,
     "min_compared_images": 100,
+    "force_promotion": False,
 }
 
 

@@ -9,12 +9,15 @@ import pytest
 
 from components.any_code.planning import CodePlan, plan
 from components.container_image import PLACEHOLDER_IMAGE
+from components.registry.registry import Registry
 from components.train.machines import Machines
 from exact_resume.checkpoints import outcome
 from exact_resume.files import bucket, storage
 from localvertex_base.userinput import step_endpoint
 from localvertex_base.userinput.errors import UserError
+from tests.support.any_code_run import NAME, SERVING, AnyCodeRun
 from vertex_testing.cloud_storage.server import CloudStorage
+from vertex_testing.server import Server
 
 IMAGE = "us-docker.pkg.dev/project/images/mine@sha256:" + "b" * 64
 SECRET = "projects/my-project/secrets/hub/versions/3"
@@ -162,7 +165,6 @@ def test_the_run_id_is_what_decides_the_result_and_not_the_machines(tmp_path: pa
         {"image": IMAGE.replace("images/mine", "copies/other")},
         {"secrets": {"HUB": SECRET}, "labels": {"a": "b"}},
         {"metric": "loss", "direction": "minimize", "minimum_metric": "3"},
-        {"model_name": "m", "serving_image": IMAGE},
     ):
         assert planned(tmp_path, **same).run_id == first.run_id, same
     others = [
@@ -177,6 +179,34 @@ def test_the_run_id_is_what_decides_the_result_and_not_the_machines(tmp_path: pa
     assert len({first.run_id, *(planned(tmp_path, **other).run_id for other in others)}) == len(others) + 1
     assert first.base_output_directory == f"{tmp_path}/training/{first.run_id}"
     assert first.checkpoint_directory == f"{first.base_output_directory}/checkpoints/"
+
+
+def test_the_champion_is_given_by_variables_and_does_not_identify_the_run(
+    tmp_path: pathlib.Path, server: Server, registry: Registry
+) -> None:
+    named = {"model_name": NAME, "serving_image": SERVING}
+    before = planned(tmp_path, **named)
+    assert before.run_id == planned(tmp_path).run_id
+    assert "env" not in container(before)
+    lines = [{"id": number, "label": number % 2, "prediction": number % 2} for number in range(150)]
+    run = AnyCodeRun(folder=tmp_path, server=server, registry=registry, name="1")
+    run.write({"accuracy": 1}, [*lines, {"id": "seen", "split": "train"}, {"id": 3, "split": "train"}])
+    run.register(run.compare())
+    after = planned(tmp_path, **named)
+    assert after.run_id == before.run_id
+    variables = {each["name"]: each["value"] for each in container(after)["env"]}
+    champion = registry.champion(registry.find(NAME))
+    assert champion is not None
+    assert variables["CHAMPION_MODEL"] == champion.artifact_uri
+    ids = [json.loads(line) for line in pathlib.Path(variables["CHAMPION_TEST_IDS"]).read_text().splitlines()]
+    assert ids == [{"id": number} for number in range(150) if number != 3]
+    # A run that is not trained needs neither.
+    storage.write_json(storage.join(after.checkpoint_directory, "result.json"), {"metrics": {"accuracy": 0.5}})
+    outcome.note_completion(after.checkpoint_directory, run_id=after.run_id, inputs_sha256=after.inputs_sha256)
+    finished = planned(tmp_path, **named)
+    assert (finished.is_finished, "env" in container(finished)) == (True, False)
+    with pytest.raises(UserError, match=r"environment\.CHAMPION_MODEL is not valid"):
+        planned(tmp_path, environment={"CHAMPION_MODEL": "x"})
 
 
 def test_an_input_is_a_variable_with_its_address(tmp_path: pathlib.Path) -> None:
@@ -231,6 +261,26 @@ def test_a_file_that_runs_here_identifies_the_run(tmp_path: pathlib.Path, monkey
     assert len({*in_the_cloud, *before, *after}) == 6
     # A word is no file, however long it is.
     assert planned(tmp_path, command=["python", "-c", "print()\n" * 1000]).run_id
+
+
+def test_what_stands_in_for_the_image_identifies_a_local_run(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(step_endpoint.MARKER, "1")
+    monkeypatch.setenv(step_endpoint.IMAGES, "{}")
+    relative: dict[str, Any] = {"image": "my/code:1", "command": ["python", "train.py"]}
+    with pytest.raises(UserError, match=r"the code of 'python train\.py' is not known.*--image my/code:1="):
+        planned(tmp_path, **relative)
+    found = {planned(tmp_path, **relative, run_label="again").run_id}
+    assert planned(tmp_path, command=["python", "-c", "print()"]).run_id
+    for name, digest in (("my/code:1", "a"), ("my/code:1", "b"), ("my/code", "c"), ("*", "image")):
+        monkeypatch.setenv(step_endpoint.IMAGES, json.dumps({name: digest, "other": "d"}))
+        found.add(planned(tmp_path, **relative).run_id)
+    assert len(found) == 5
+    monkeypatch.delenv(step_endpoint.MARKER)
+    in_the_cloud = planned(tmp_path, **relative).run_id
+    monkeypatch.delenv(step_endpoint.IMAGES)
+    assert planned(tmp_path, **relative).run_id == in_the_cloud
 
 
 def test_a_run_counts_as_finished_only_with_the_result_that_was_noted(tmp_path: pathlib.Path) -> None:

@@ -1,5 +1,6 @@
 """How a run executes container commands: decided once, when the first one is found."""
 
+import json
 import os
 from functools import cache, cached_property
 from pathlib import Path
@@ -29,6 +30,14 @@ class Choice:
         self.command_prefixes = command_prefixes or {}
         """Local commands in place of container images, by image."""
         self.stand_ins = stand_ins or StandIns()
+
+    def images_variable(self, work_dir: Path) -> str:
+        """Return the variable by which a step knows the code in place of images: a JSON object, image -> digest.
+
+        `*` is in it if an engine runs the images themselves.
+        """
+        engine = {"*": "image"} if self.options.engine else {}
+        return json.dumps(engine | self.stand_ins.code_digests(work_dir, self.command_prefixes))
 
     @cached_property
     def how(self) -> "Engine | Sandbox | _Host | _Missing":

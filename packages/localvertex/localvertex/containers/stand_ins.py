@@ -22,6 +22,7 @@ from localvertex.errors import Refusal
 from localvertex.processes import environments
 from localvertex.processes.interpreters import OWN, Interpreter, read
 from localvertex.processes.processes import Processes
+from localvertex.values.arguments import CommandPrefixes
 from localvertex.values.configuration import Configuration, quoted
 from localvertex.values.repository import Repository
 from localvertex_base.compiled.payload import PLACEHOLDER
@@ -44,6 +45,16 @@ _NEAR = 0.9
 """Similarity of a misspelt image; images of one registry have more than half of their names in common."""
 
 _NOT_SOURCES = frozenset(("__pycache__", "node_modules", "site-packages"))
+
+_CODE_SUFFIXES = frozenset(
+    ".bash .c .cc .cfg .conf .cpp .cu .go .h .hpp .ini .ipynb .java .jl .js .json .lua .pl .py .pyx .r .rb .rs .scala"
+    " .sh .so .sql .toml .ts .yaml .yml".split()
+)
+"""Programs and their configuration, among the files of a source folder."""
+
+_MAX_CODE_BYTES, _MAX_FILES = 50_000_000, 100_000
+
+_SYSTEM_FOLDERS = frozenset(map(Path, ("/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin")))
 
 _PLAIN_IMAGES = ("python:", "docker.io/library/python:", "docker.io/python:")
 
@@ -139,7 +150,7 @@ class StandIn:
         """Return the file of this machine for a script of the image: of several with its name, the one most like it."""
         if PLACEHOLDER.search(name) or (os.path.isabs(name) and os.path.isfile(name)):
             return name
-        found = [file for file in self._sources() if file.name == os.path.basename(name)]
+        found = [file for file in _source_files(self.path) if file.name == os.path.basename(name)]
         pairs = [zip(file.parts[::-1], Path(name).parts[::-1], strict=False) for file in found]
         equal = [len([*takewhile(lambda pair: pair[0] == pair[1], each)]) for each in pairs]
         best = [file for file, number in zip(found, equal, strict=True) if number == max(equal)]
@@ -152,7 +163,7 @@ class StandIn:
         config = configparser.ConfigParser()
         if self.path and config.read(self.path / _CONFIG) and config.has_option("Components", function):
             return str(self.path / config.get("Components", function))
-        found = [file for file in self._sources() if file.suffix == ".py" and function in _functions(file)]
+        found = [file for file in _source_files(self.path) if file.suffix == ".py" and function in _functions(file)]
         return str(self._only(found, f"the component {function!r}"))
 
     def _only(self, found: list[Path], what: str) -> Path:
@@ -166,24 +177,50 @@ class StandIn:
             f"{what} {there} below {self.path} ({self._table}); expected one; name another path or a command"
         )
 
-    def _sources(self) -> Iterator[Path]:
-        """Yield the files below the source folder, without those of environments and hidden folders."""
-        for folder, folders, names in os.walk(self.path) if self.path else ():
-            if "pyvenv.cfg" in names:
-                folders.clear()
-                continue
-            folders[:] = sorted(each for each in folders if each not in _NOT_SOURCES and not each.startswith("."))
-            yield from (Path(folder, name) for name in sorted(names))
+    def code_digest(self, work_dir: Path) -> str:
+        """Return a digest of the programs and the configuration in place of the image; empty if they are not known.
+
+        Args:
+            work_dir: Of the runs, which changes with each of them.
+        """
+        # As in `env --chdir=FOLDER`.
+        words = [Path(word.partition("=")[2] if word.startswith("-") else word) for word in self.command]
+        named = [each for each in words if each.is_absolute() and each.exists()]
+        files = [
+            each for each in named if each.is_file() and each.parent not in _SYSTEM_FOLDERS and not is_python(str(each))
+        ]
+        for folder in [*filter(None, [self.path]), *(each for each in named if each.is_dir())]:
+            for number, file in enumerate(_source_files(folder, work_dir)):
+                if number >= _MAX_FILES:
+                    return ""
+                files += [file] * (file.suffix.lower() in _CODE_SUFFIXES and file.is_file())
+        known, num_bytes = hashlib.sha256(repr((self.command, self.packages, self.python.version)).encode()), 0
+        for file in files:
+            num_bytes += file.stat().st_size
+            if num_bytes > _MAX_CODE_BYTES:
+                return ""
+            known.update(f"{file}\0{hashlib.sha256(file.read_bytes()).hexdigest()}\n".encode())
+        return known.hexdigest() if files else ""
 
     def digest(self) -> str:
         """Return a digest of what is here in place of the image; empty for nothing. Sources count by size and time."""
         if self == StandIn():
             return ""
         known = hashlib.sha256(repr((self.command, self.packages, self.python.path, self.python.version)).encode())
-        for file in self._sources():
+        for file in _source_files(self.path):
             status = file.stat()
             known.update(f"{file} {status.st_size} {status.st_mtime_ns}\n".encode())
         return known.hexdigest()
+
+
+def _source_files(path: Path | None, without: Path | None = None) -> Iterator[Path]:
+    """Yield the files below a source folder, without those of environments, hidden folders and another folder."""
+    for folder, folders, names in os.walk(path) if path else ():
+        if "pyvenv.cfg" in names or Path(folder) == without:
+            folders.clear()
+            continue
+        folders[:] = sorted(each for each in folders if each not in _NOT_SOURCES and not each.startswith("."))
+        yield from (Path(folder, name) for name in sorted(names))
 
 
 def _functions(file: Path) -> set[str]:
@@ -223,6 +260,12 @@ class StandIns:
                 packages=tuple(table.get("packages", ())),
                 python=read(Path(python)) if python else OWN,
             )
+
+    def code_digests(self, work_dir: Path, command_prefixes: CommandPrefixes) -> dict[str, str]:
+        """Return the digests of the code in place of images, by image; those that are not known are left out."""
+        given = {image: StandIn(image=image, command=words) for image, words in command_prefixes.items()}
+        found = {image: each.code_digest(work_dir) for image, each in (self._images | given).items()}
+        return {image: digest for image, digest in found.items() if digest}
 
     @property
     def sources(self) -> list[Path]:

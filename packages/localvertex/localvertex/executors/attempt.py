@@ -19,6 +19,7 @@ from localvertex.values.arguments import expand_arguments, present_inputs
 from localvertex.values.placeholders import Scope, Unresolvable, resolve_text
 from localvertex_base.compiled.payload import PLACEHOLDER
 from localvertex_base.compiled.spec import Component, Container, Importer
+from localvertex_base.userinput.step_endpoint import IMAGES
 
 _PLAIN_PATH = re.compile(r"[\w/.,:@%+=-]*", re.ASCII)
 """Paths that mean themselves in every shell."""
@@ -140,7 +141,7 @@ class Attempt:
         }
         env = self.context.credentials.environment(env, declared=self.container.env.keys())
         bin_folder = self.stand_in.python.path.parent
-        return env | {"PATH": f"{bin_folder}{os.pathsep}{env.get('PATH', os.defpath)}"}
+        return env | {IMAGES: self.context.images, "PATH": f"{bin_folder}{os.pathsep}{env.get('PATH', os.defpath)}"}
 
     def add_own(self, env: dict[str, str], base: Path | None = None) -> dict[str, str]:
         """Return the variables with those of this attempt alone: its temporary folder, and its own environment."""

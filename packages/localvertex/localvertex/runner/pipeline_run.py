@@ -140,6 +140,7 @@ class PipelineRun:
             output_directory=job["pipeline_root"] if job["pipeline_root"] != str(self.work_dir) else "",
             buckets=self._buckets,
             containers=options.container_choice,
+            images=options.container_choice.images_variable(self.work_dir),
             pins=self._pins,
             repository=Repository.of(
                 self._file.pipeline,

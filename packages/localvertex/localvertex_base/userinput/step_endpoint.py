@@ -21,6 +21,9 @@ VARIABLE = "LOCALVERTEX_ENDPOINT"
 MARKER = "LOCALVERTEX_STEP"
 """A variable of each step and replica that localvertex runs."""
 
+IMAGES = "LOCALVERTEX_IMAGES"
+"""A variable of each step: a JSON object, container image -> digest of the code that runs in its place."""
+
 _MAX_BYTES = 2000
 
 _ADDRESS = re.compile(r"http://127\.0\.0\.1:[1-9]\d{0,4}")

@@ -21,7 +21,7 @@ def test_the_page_works_from_top_to_bottom(package: Path, repository: Path, sess
     install, pipeline, find, filled_in, run, test, submission = (content for _, content in blocks)
     assert (package / "pyproject.toml").is_file()
     program, verb, localvertex, *others = shlex.split(install)
-    assert (program, verb, localvertex) == ("pip", "install", "LOCALVERTEX[serve]")
+    assert (program, verb, localvertex) == ("pip", "install", "path/to/localvertex[serve]")
     # All that the page's files import, in one command.
     imported = {each.partition(".")[0] for each in re.findall(r"^(?:from|import) ([\w.]+)", pipeline, re.MULTILINE)}
     assert imported - {"kfp"} <= {each.replace("-", "_") for each in others}

@@ -422,3 +422,32 @@ def test_an_interpreter_without_kfp_is_refused_with_the_command_that_installs_it
     (reason,) = refused.value.reasons
     assert reason.endswith(f"{python} has no kfp, which the step needs; run: {python} -m pip install kfp")
     assert shlex.split(reason.rpartition("run: ")[2])[0] == str(python)
+
+
+def test_the_code_in_place_of_an_image_has_a_digest_of_its_programs_and_configuration(tmp_path: Path) -> None:
+    source, work_dir = tmp_path / "source", tmp_path / "source" / "runs"
+    (source / "package").mkdir(parents=True)
+    work_dir.mkdir()
+    (source / "train.py").write_text("1")
+    prefixes = {"by/folder": ("env", f"--chdir={source}"), "by/file": (str(source / "train.py"),), "by/name": ("env",)}
+    stand_ins = StandIns(Configuration(image={"by/table": {"path": str(source)}}))
+
+    def digests() -> dict[str, str]:
+        return stand_ins.code_digests(work_dir, prefixes)
+
+    first = digests()
+    assert first.keys() == {"by/folder", "by/file", "by/table"}
+    # Results, data, and what another run left.
+    for name in ("metrics.csv", "runs/run.json", ".cache/a.py"):
+        (source / name).parent.mkdir(exist_ok=True)
+        (source / name).write_text("changed")
+    (source / "train.py").touch()
+    assert digests() == first
+    (source / "package" / "settings.yaml").write_text("rate: 1")
+    second = digests()
+    assert [name for name in first if second[name] != first[name]] == ["by/table", "by/folder"]
+    (source / "train.py").write_text("2")
+    assert not {*first.values(), *second.values()} & {*digests().values()}
+    with (source / "large.json").open("wb") as file:
+        file.truncate(50_000_001)
+    assert digests().keys() == {"by/file"}
