@@ -1,6 +1,7 @@
 """Decodes any image file to uint8 RGB of a fixed size. trainer.results.serving does the same in TensorFlow."""
 
 import contextlib
+import functools
 import io
 import threading
 import warnings
@@ -30,7 +31,9 @@ SEVERAL_FRAMES = "images with several frames, of which only the first is used"
 """Remark on an animation, or on a TIFF of several pages."""
 _LARGEST_LOSSLESS_SIZE = 64
 """Largest edge in pixels that is stored as PNG; above it, JPEG artefacts are small compared with the image."""
-_JPEG_QUALITY = 95
+JPEG_QUALITY = 95
+_START_OF_SCAN, _NUM_SCAN_BYTES, _END_OF_JPEG = b"\xff\xda", 14, b"\xff\xd9"
+"""Two markers of JPEG, and the length of the first with its segment, for three channels."""
 
 _LARGE_PIXELS = 2**26
 """Larger images than those of most cameras are decoded one at a time: each may take gigabytes."""
@@ -85,12 +88,41 @@ def stretch(image: Image.Image, image_size: int) -> Image.Image:
 
 
 def to_pixels(data: bytes, image_size: int) -> Pixels:
-    """Return the pixels uint8 [image_size, image_size, 3] that `prepare` makes of an image file.
+    """Return the pixels uint8 [image_size, image_size, 3] that training reads after `prepare` of an image file.
 
     Raises:
         BadImage: As `decode`.
     """
-    return np.asarray(stretch(decode(data), image_size))
+    prepared = stretch(decode(data), image_size)
+    if encoding_format(image_size) == "jpeg":
+        # PNG is lossless, so only JPEG needs the way through the file.
+        prepared = Image.open(io.BytesIO(stored_form(data, prepared)), formats=["JPEG"])
+    return np.asarray(prepared)
+
+
+def stored_form(data: bytes, prepared: Image.Image) -> bytes:
+    """Return the bytes that the dataset has of an image file.
+
+    A file that is a stored image already is kept, because a second encoding would change its pixels. So an endpoint
+    answers as `evaluate` did when it gets stored images.
+
+    Args:
+        data: The file.
+        prepared: The decoded file, stretched to the size of the dataset.
+    """
+    header = stored_header(prepared.height)
+    # The end marker cannot occur inside the coded pixels; nothing may follow it.
+    is_stored = header and data.startswith(header) and data.find(_END_OF_JPEG, len(header)) == len(data) - 2
+    return data if is_stored else encode_image(prepared)
+
+
+@functools.lru_cache(maxsize=16)
+def stored_header(image_size: int) -> bytes:
+    """Return the first bytes of all stored JPEGs of a size, which have its tables; empty for sizes stored as PNG."""
+    if encoding_format(image_size) == "png":
+        return b""
+    blank = encode_image(Image.new("RGB", (image_size, image_size)))
+    return blank[: blank.index(_START_OF_SCAN) + _NUM_SCAN_BYTES]
 
 
 def encode_image(image: Image.Image) -> bytes:
@@ -99,7 +131,7 @@ def encode_image(image: Image.Image) -> bytes:
     if encoding_format(image.height) == "png":
         image.save(buffer, "PNG", compress_level=6)
     else:
-        image.save(buffer, "JPEG", quality=_JPEG_QUALITY, subsampling=0)
+        image.save(buffer, "JPEG", quality=JPEG_QUALITY, subsampling=0)
     return buffer.getvalue()
 
 
