@@ -32,8 +32,10 @@ SEVERAL_FRAMES = "images with several frames, of which only the first is used"
 _LARGEST_LOSSLESS_SIZE = 64
 """Largest edge in pixels that is stored as PNG; above it, JPEG artefacts are small compared with the image."""
 JPEG_QUALITY = 95
-_START_OF_SCAN, _NUM_SCAN_BYTES, _END_OF_JPEG = b"\xff\xda", 14, b"\xff\xd9"
-"""Two markers of JPEG, and the length of the first with its segment, for three channels."""
+COMMENT, _SOS, _EOI = b"\xff\xfe", b"\xff\xda", b"\xff\xd9"
+"""Markers of JPEG: a comment, the start of the coded pixels, and the end."""
+_NUM_JFIF_BYTES, _NUM_SOS_BYTES = 20, 14
+"""Length of the start of a JPEG with its first segment; of the segment before the coded pixels, for three channels."""
 
 _LARGE_PIXELS = 2**26
 """Larger images than those of most cameras are decoded one at a time: each may take gigabytes."""
@@ -110,19 +112,29 @@ def stored_form(data: bytes, prepared: Image.Image) -> bytes:
         data: The file.
         prepared: The decoded file, stretched to the size of the dataset.
     """
-    header = stored_header(prepared.height)
+    return data if _is_stored(data, prepared.height) else encode_image(prepared)
+
+
+def _is_stored(data: bytes, image_size: int) -> bool:
+    start, tables = stored_header(image_size)
+    # Earlier versions kept the comment of the original.
+    is_comment = data[len(start) : len(start) + 2] == COMMENT
+    at = len(start) + is_comment * (2 + int.from_bytes(data[len(start) + 2 : len(start) + 4]))
+    end = at + len(tables)
     # The end marker cannot occur inside the coded pixels; nothing may follow it.
-    is_stored = header and data.startswith(header) and data.find(_END_OF_JPEG, len(header)) == len(data) - 2
-    return data if is_stored else encode_image(prepared)
+    return bool(tables) and data.startswith(start) and data[at:end] == tables and data.find(_EOI, end) == len(data) - 2
 
 
 @functools.lru_cache(maxsize=16)
-def stored_header(image_size: int) -> bytes:
-    """Return the first bytes of all stored JPEGs of a size, which have its tables; empty for sizes stored as PNG."""
+def stored_header(image_size: int) -> tuple[bytes, bytes]:
+    """Return what all stored JPEGs of a size begin with: two parts, between which a comment may be.
+
+    Both are empty for sizes that are stored as PNG.
+    """
     if encoding_format(image_size) == "png":
-        return b""
+        return b"", b""
     blank = encode_image(Image.new("RGB", (image_size, image_size)))
-    return blank[: blank.index(_START_OF_SCAN) + _NUM_SCAN_BYTES]
+    return blank[:_NUM_JFIF_BYTES], blank[_NUM_JFIF_BYTES : blank.index(_SOS) + _NUM_SOS_BYTES]
 
 
 def encode_image(image: Image.Image) -> bytes:
@@ -131,7 +143,8 @@ def encode_image(image: Image.Image) -> bytes:
     if encoding_format(image.height) == "png":
         image.save(buffer, "PNG", compress_level=6)
     else:
-        image.save(buffer, "JPEG", quality=JPEG_QUALITY, subsampling=0)
+        # Pillow would write the comment of the original.
+        image.save(buffer, "JPEG", quality=JPEG_QUALITY, subsampling=0, comment=b"")
     return buffer.getvalue()
 
 
