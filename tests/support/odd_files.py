@@ -90,7 +90,9 @@ def _bmp(image: Image.Image, *, kind: str) -> bytes:
     pixels = pixels.view(np.uint8).reshape(height, -1) if bits == 16 else pixels.reshape(height, -1)
     rows = [row.tobytes() + bytes(-len(row) % 4) for row in pixels]
     content = b"".join(rows if kind == "top-down" else reversed(rows))
-    header = struct.pack("<IiiHHIIiiII", 40, width, -height if kind == "top-down" else height, 1, bits, 0, 0, 0, 0, 0, 0)
+    header = struct.pack(
+        "<IiiHHIIiiII", 40, width, -height if kind == "top-down" else height, 1, bits, 0, 0, 0, 0, 0, 0
+    )
     if kind == "OS/2":
         header = struct.pack("<IHHHH", 12, width, height, 1, bits)
     start = 14 + len(header)
@@ -115,7 +117,8 @@ def _jpegs() -> dict[str, bytes]:
         "restart markers": jpeg(7, restart_marker_blocks=3),
         "with bytes after its end": jpeg(8) + b"\xff\xd9 more",
         "stored by `prepare`": images.encode_image(images.stretch(photo(seed=9), 96)),
-        "stored by `prepare`, with bytes after its end": images.encode_image(images.stretch(photo(seed=10), 96)) + b"\n",
+        "stored by `prepare`, with bytes after its end": images.encode_image(images.stretch(photo(seed=10), 96))
+        + b"\n",
         "of a camera with previews (MPO)": encoded(
             photo(seed=11), "MPO", save_all=True, append_images=[photo(60, 44)], exif=exif(6)
         ),
@@ -124,9 +127,9 @@ def _jpegs() -> dict[str, bytes]:
         **{f"EXIF {each}": jpeg(20 + each, exif=exif(each)) for each in range(1, 9)},
         "EXIF 6, big-endian": jpeg(30, exif=exif(6, ">")),
         "EXIF 6, after long segments": with_segments(jpeg(31), long, long, (0xE1, exif(6))),
-        "EXIF 1, then another entry": with_segments(jpeg(32), (0xE1, thumbnail)),
-        "EXIF in a comment": with_segments(jpeg(33), comment),
-        "EXIF 1, with a comment": with_segments(jpeg(34), comment, (0xE1, exif(1))),
+        "EXIF 1, and an entry outside its list": with_segments(jpeg(32), (0xE1, thumbnail)),
+        "like EXIF in a comment": with_segments(jpeg(33), comment),
+        "EXIF 1, and like EXIF in a comment": with_segments(jpeg(34), comment, (0xE1, exif(1))),
         "orientation in XMP": with_segments(jpeg(35), (0xE1, b"http://ns.adobe.com/xap/1.0/\0" + _XMP)),
     }
 
@@ -149,8 +152,8 @@ def _pngs() -> dict[str, bytes]:
         "grey": png(41, "L"),
         "palette": palette(42, 8),
         "palette, transparent": palette(43, 8, transparency=3),
-        **{f"{bits} bits": palette(43 + bits, bits) for bits in (1, 2, 4)},
-        **{f"{bits} bits, transparent": palette(53 + bits, bits, transparency=0) for bits in (1, 2, 4)},
+        **{f"{bits}-bit": palette(43 + bits, bits) for bits in (1, 2, 4)},
+        **{f"{bits}-bit, transparent": palette(53 + bits, bits, transparency=0) for bits in (1, 2, 4)},
         "black and white": png(48, "1"),
         "a transparent colour": png(49, transparency=colour),
         "alpha": encoded(_transparent(photo(seed=50)), "PNG"),

@@ -15,6 +15,10 @@ _BMP_HEADER, _BMP_BITS, _BMP_COMPRESSION = 14, 28, 30
 """Positions of the length of the second header, of the bits per pixel, and of the compression in a BMP file."""
 _GREY_PALETTE = b"".join(bytes((level, level, level, 0)) for level in range(256))
 _ORIENTATION_TAG, _SHORT = 0x0112, 3
+_METADATA = r"\C*(?:[Ee][Xx][Ii][Ff]|tiff:Orientation|XML:com\.adobe\.xmp)\C*"
+"""Matches all files that may have an orientation, in one pass."""
+_TEXTS = (b"Raw profile type exif\0", b"XML:com.adobe.xmp\0\1")
+"""Begin texts of a PNG that are compressed, or in hexadecimal."""
 
 
 def decode_and_resize(image_bytes: tf.Tensor, image_size: int) -> tf.Tensor:
@@ -65,8 +69,6 @@ def _jpeg(data: tf.Tensor) -> tf.Tensor:
 
 def _png(data: tf.Tensor) -> tf.Tensor:
     _refuse_rotated(data, b"eXIf")
-    is_compressed = _contains(data, b"Raw profile type exif\0") | _contains(data, b"XML:com.adobe.xmp\0\1")
-    _refuse(is_compressed, "a PNG whose text may contain an orientation")
     pixels = tf.cast(tf.io.decode_png(data, channels=4), tf.float32)
     opacity = pixels[:, :, 3:]
     # A file with 1, 2 or 4 bits per sample and without transparency gets the largest sample as opacity, not 255.
@@ -121,12 +123,15 @@ def exif_orientation(data: tf.Tensor) -> tf.Tensor:
         is_header = (_substr(data, at, 1) == b"\xff") & (_substr(data, at, 2) != b"\xff\xda")
         return is_header & ~is_exif(at)
 
-    # Segment by segment, because a comment or a thumbnail may contain the same bytes.
-    (at,) = tf.while_loop(continues, lambda at: [at + 2 + _integer(data, at + 2, 2)], [tf.constant(2)])
-    block = tf.where(is_exif(at), _substr(data, at + 10, _integer(data, at + 2, 2) - 8), "")
-    found = _orientation(block)
-    _refuse((found == 0) & _is_rotated_in_xmp(_substr(data, 0, at)), "a JPEG with an orientation in XMP only")
-    return tf.where((found >= 1) & (found <= 8), found, 1)
+    def found() -> tf.Tensor:
+        # Segment by segment, because a comment or a thumbnail may contain the same bytes.
+        (at,) = tf.while_loop(continues, lambda at: [at + 2 + _integer(data, at + 2, 2)], [tf.constant(2)])
+        block = tf.where(is_exif(at), _substr(data, at + 10, _integer(data, at + 2, 2) - 8), "")
+        orientation = _orientation(block)
+        _refuse((orientation == 0) & _is_rotated_in_xmp(data), "a JPEG with an orientation in XMP only")
+        return tf.where((orientation >= 1) & (orientation <= 8), orientation, 1)
+
+    return tf.cond(tf.strings.regex_full_match(data, _METADATA), found, lambda: 1)
 
 
 def _orientation(block: tf.Tensor) -> tf.Tensor:
@@ -137,18 +142,24 @@ def _orientation(block: tf.Tensor) -> tf.Tensor:
     raw = tf.cast(tf.io.decode_raw(_substr(block, entries_at + 2, 12 * count), tf.uint8), tf.int32)
     # Each entry has a tag and a type of two bytes each, a count of four, and the value.
     entries = tf.reshape(raw[: tf.size(raw) // 12 * 12], [-1, 12])
-    # Big-endian, the last byte of a value is at the end of its two or four bytes.
-    ordered = tf.where(little, tf.gather(entries, [1, 0, 3, 2, 8, 8], axis=1), tf.gather(entries, [0, 1, 2, 3, 9, 11], axis=1))
+    # In big-endian order, the last byte of a value is at the end of its two or four bytes.
+    of_little, of_big = (tf.gather(entries, order, axis=1) for order in ([1, 0, 2, 8, 8], [0, 1, 3, 9, 11]))
+    ordered = tf.where(little, of_little, of_big)
     is_orientation = ordered[:, 0] * 256 + ordered[:, 1] == _ORIENTATION_TAG
-    value = tf.where(ordered[:, 3] == _SHORT, ordered[:, 4], ordered[:, 5])
+    value = tf.where(ordered[:, 2] == _SHORT, ordered[:, 3], ordered[:, 4])
     return tf.reduce_max(tf.concat([tf.where(is_orientation, value, 0), [0]], 0))
 
 
 def _refuse_rotated(data: tf.Tensor, chunk: bytes) -> None:
-    """Refuse a file whose EXIF block, behind the name of its chunk, or whose XMP has an orientation other than 1."""
-    rest = _after(data, chunk)
-    found = [_orientation(order + _after(rest, order)) for order in (b"II*\0", b"MM\0*")]
-    _refuse((tf.reduce_max(found) > 1) | _is_rotated_in_xmp(data), "an orientation in a PNG or WebP")
+    """Refuse a PNG or WebP with an orientation in EXIF, behind the name of its chunk, in XMP, or in unreadable text."""
+
+    def is_rotated() -> tf.Tensor:
+        rest = _after(data, chunk)
+        in_exif = [_orientation(order + _after(rest, order)) > 1 for order in (b"II*\0", b"MM\0*")]
+        return tf.reduce_any([*in_exif, _is_rotated_in_xmp(data), *(_contains(data, text) for text in _TEXTS)])
+
+    is_refused = tf.cond(tf.strings.regex_full_match(data, _METADATA), is_rotated, lambda: False)
+    _refuse(is_refused, "a PNG or WebP that is rotated by its metadata")
 
 
 def _is_rotated_in_xmp(data: tf.Tensor) -> tf.Tensor:
