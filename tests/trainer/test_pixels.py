@@ -11,6 +11,7 @@ import pytest
 from tests.support import odd_files
 from trainer.data import dataset as datasets, images
 from trainer.data.examples import load_split
+from trainer.data.preparing.examine import Examined, examine
 from trainer.prepare import prepare
 from trainer.results.batch import instances
 from trainer.serve import requests
@@ -84,7 +85,20 @@ def test_a_stored_image_is_not_encoded_again() -> None:
     stored = images.encode_image(images.stretch(odd_files.photo(), 96))
     kept = images.stored_form(stored, images.stretch(images.decode(stored), 96))
     assert kept == stored
+    # Earlier versions stored the comment of the original, too.
+    earlier = odd_files.encoded(
+        images.stretch(odd_files.photo(), 96), "JPEG", quality=95, subsampling=0, comment=b"by hand"
+    )
+    assert images.stored_form(earlier, images.stretch(images.decode(earlier), 96)) == earlier
     # Stored at another size, with a comment, or followed by more, it is a file like others.
-    for data, size in ((stored, 100), (odd_files.with_segments(stored, (0xFE, b"x")), 96), (stored + b"\n", 96)):
+    for data, size in ((stored, 100), (odd_files.with_segments(stored, (0xE5, b"x")), 96), (stored + b"\n", 96)):
         prepared = images.stretch(images.decode(data), size)
         assert images.stored_form(data, prepared) == images.encode_image(prepared) != data
+
+
+def test_the_comment_of_a_file_is_not_stored() -> None:
+    """Pillow copies it, and fails above 65,533 bytes."""
+    data = odd_files.encoded(odd_files.photo(), "GIF", comment=b"secret " * 10_000)
+    found = examine(data, 96)
+    assert isinstance(found, Examined)
+    assert b"secret" not in found.stored
