@@ -5,6 +5,7 @@ Each file of `tests.support.odd_files` is read by the signature, and by the serv
 
 import functools
 import re
+import textwrap
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from trainer.results import serving
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "serving.md"
 START, END = "<!-- files: written by tests/signature_table.py -->\n\n", "\n<!-- end of files -->\n"
+_MAX_COLUMNS = 95
 IMAGE_SIZES = (32, 96)
 """One that is stored as PNG, one as JPEG."""
 
@@ -50,18 +52,14 @@ def differences() -> dict[tuple[str, str], list[tuple[int, float] | None]]:
     }
 
 
-def _names(names: list[str]) -> str:
-    return re.sub("EXIF 1; .*EXIF 8", "EXIF 1 to 8", "; ".join(names))
-
-
 def table() -> str:
-    rows = [["", "read", "refused"], ["---"] * 3]
+    rows = [["format", "", "files"], ["---"] * 3]
     for kind in odd_files.made():
-        refused, read = [], []
-        for (each, name), found in differences().items():
-            if each == kind:
-                (refused if None in found else read).append(name)
-        rows.append([kind, _names(read), _names(refused)])
+        for result in ("read", "refused"):
+            found = {name: None in each for (of, name), each in differences().items() if of == kind}
+            names = "; ".join(name for name, is_refused in found.items() if is_refused == (result == "refused"))
+            lines = textwrap.wrap(re.sub("EXIF 1; .*EXIF 8", "EXIF 1 to 8", names), _MAX_COLUMNS)
+            rows += [[kind, result, line] if line == lines[0] else ["", "", line] for line in lines]
     return "".join(f"|{'|'.join(f' {cell} ' if cell else ' ' for cell in row)}|\n" for row in rows)
 
 
