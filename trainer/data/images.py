@@ -1,6 +1,7 @@
 """Decodes any image file to uint8 RGB of a fixed size. trainer.results.serving does the same in TensorFlow."""
 
 import contextlib
+import functools
 import io
 import threading
 import warnings
@@ -30,7 +31,11 @@ SEVERAL_FRAMES = "images with several frames, of which only the first is used"
 """Remark on an animation, or on a TIFF of several pages."""
 _LARGEST_LOSSLESS_SIZE = 64
 """Largest edge in pixels that is stored as PNG; above it, JPEG artefacts are small compared with the image."""
-_JPEG_QUALITY = 95
+JPEG_QUALITY = 95
+COMMENT, _SOS, _EOI = b"\xff\xfe", b"\xff\xda", b"\xff\xd9"
+"""Markers of JPEG: a comment, the start of the coded pixels, and the end."""
+_NUM_JFIF_BYTES, _NUM_SOS_BYTES = 20, 14
+"""Length of the start of a JPEG with its first segment; of the segment before the coded pixels, for three channels."""
 
 _LARGE_PIXELS = 2**26
 """Larger images than those of most cameras are decoded one at a time: each may take gigabytes."""
@@ -85,12 +90,51 @@ def stretch(image: Image.Image, image_size: int) -> Image.Image:
 
 
 def to_pixels(data: bytes, image_size: int) -> Pixels:
-    """Return the pixels uint8 [image_size, image_size, 3] that `prepare` makes of an image file.
+    """Return the pixels uint8 [image_size, image_size, 3] that training reads after `prepare` of an image file.
 
     Raises:
         BadImage: As `decode`.
     """
-    return np.asarray(stretch(decode(data), image_size))
+    prepared = stretch(decode(data), image_size)
+    if encoding_format(image_size) == "jpeg":
+        # PNG is lossless, so only JPEG needs the way through the file.
+        prepared = Image.open(io.BytesIO(stored_form(data, prepared)), formats=["JPEG"])
+    return np.asarray(prepared)
+
+
+def stored_form(data: bytes, prepared: Image.Image) -> bytes:
+    """Return the bytes that the dataset has of an image file.
+
+    A file that is a stored image already is kept, because a second encoding would change its pixels. So an endpoint
+    answers as `evaluate` did when it gets stored images.
+
+    Args:
+        data: The file.
+        prepared: The decoded file, stretched to the size of the dataset.
+    """
+    return data if _is_stored(data, prepared.height) else encode_image(prepared)
+
+
+def _is_stored(data: bytes, image_size: int) -> bool:
+    start, tables = stored_header(image_size)
+    # Earlier versions kept the comment of the original.
+    is_comment = data[len(start) : len(start) + 2] == COMMENT
+    at = len(start) + is_comment * (2 + int.from_bytes(data[len(start) + 2 : len(start) + 4]))
+    end = at + len(tables)
+    # The end marker cannot occur inside the coded pixels; nothing may follow it.
+    return bool(tables) and data.startswith(start) and data[at:end] == tables and data.find(_EOI, end) == len(data) - 2
+
+
+@functools.lru_cache(maxsize=16)
+def stored_header(image_size: int) -> tuple[bytes, bytes]:
+    """Return what all stored JPEGs of a size begin with: two parts, between which a comment may be.
+
+    Both are empty for sizes that are stored as PNG.
+    """
+    if encoding_format(image_size) == "png":
+        return b"", b""
+    blank = encode_image(Image.new("RGB", (image_size, image_size)))
+    return blank[:_NUM_JFIF_BYTES], blank[_NUM_JFIF_BYTES : blank.index(_SOS) + _NUM_SOS_BYTES]
 
 
 def encode_image(image: Image.Image) -> bytes:
@@ -99,7 +143,8 @@ def encode_image(image: Image.Image) -> bytes:
     if encoding_format(image.height) == "png":
         image.save(buffer, "PNG", compress_level=6)
     else:
-        image.save(buffer, "JPEG", quality=_JPEG_QUALITY, subsampling=0)
+        # Pillow would write the comment of the original.
+        image.save(buffer, "JPEG", quality=JPEG_QUALITY, subsampling=0, comment=b"")
     return buffer.getvalue()
 
 

@@ -1,6 +1,7 @@
-"""Decoding and resizing for serving give the pixels that prepare gives."""
+"""The exported model's own signature gives the pixels that training reads, or an error."""
 
 import io
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,11 @@ import pytest
 import tensorflow as tf
 from PIL import Image
 
+from tests import signature_table
+from tests.support import odd_files
 from trainer.data import images
-from trainer.results import serving
+from trainer.models import models
+from trainer.results import saved_model, serving
 
 
 def photo(width: int, height: int) -> Image.Image:
@@ -29,14 +33,14 @@ def encoded(image: Image.Image, kind: str, **options: Any) -> bytes:
 
 def difference(data: bytes, image_size: int) -> npt.NDArray[np.int64]:
     """By how much each pixel differs, 0 to 255."""
-    prepared = np.asarray(images.stretch(images.decode(data), image_size)).astype(int)
+    prepared = images.to_pixels(data, image_size).astype(int)
     served = np.asarray(serving.decode_and_resize(tf.constant([data]), image_size))[0].astype(int)
     return np.abs(prepared - served)
 
 
 @pytest.mark.parametrize("size", [(8, 8), (500, 375), (33, 70), (224, 224)])
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "GIF", "BMP", "WEBP"])
-@pytest.mark.parametrize("image_size", [32, 224])
+@pytest.mark.parametrize("image_size", [32, 64])
 def test_served_pixels_are_those_of_prepare_within_rounding(size: tuple[int, int], kind: str, image_size: int) -> None:
     found = difference(encoded(photo(*size), kind), image_size)
     # WebP's colour conversion differs by a few levels between the two decoders.
@@ -81,3 +85,61 @@ def test_exif_orientation_is_served_as_prepare_does_it(orientation: int, byte_or
 def test_images_of_several_formats_and_sizes_fit_in_one_batch() -> None:
     batch = [encoded(photo(20, 30), "PNG"), encoded(photo(90, 40), "JPEG"), encoded(photo(12, 12), "GIF")]
     assert serving.decode_and_resize(tf.constant(batch), 16).shape == (3, 16, 16, 3)
+
+
+@pytest.mark.parametrize(("image_size", "largest", "mean"), [(32, 1, 0.15), (96, 15, 1.6), (224, 20, 1.6)])
+def test_no_odd_file_is_read_wrong(image_size: int, largest: int, mean: float) -> None:
+    """Above 64 pixels, a difference of rounding grows when the image is encoded as JPEG."""
+    files = [(kind, name, data) for kind, found in odd_files.made().items() for name, data in found.items()]
+    found = {(kind, name): signature_table.difference(data, image_size) for kind, name, data in files}
+    read = {file: each for file, each in found.items() if each}
+    assert {file: each for file, each in read.items() if each[0] > largest or each[1] > mean} == {}
+    assert len(read) > 50
+    assert read["JPEG", "EXIF 6, after long segments"]
+    assert read["JPEG", "like EXIF in a comment"]
+    refused = found.keys() - read.keys()
+    assert {("BMP", "palette"), ("PNG", "EXIF 6"), ("WebP", "EXIF 6"), ("GIF", "transparent")} < refused
+    # Also as earlier versions stored images, with a comment.
+    small = images.stretch(odd_files.photo(), image_size)
+    stored = images.encode_image(small)
+    for each in (
+        (stored, encoded(small, "JPEG", quality=95, subsampling=0, comment=b"x")) if image_size > 64 else (stored,)
+    ):
+        assert signature_table.difference(each, image_size) == (0, 0)
+
+
+def test_the_table_of_the_page_is_that_of_the_signature() -> None:
+    assert signature_table.page() == signature_table.PAGE.read_text(), "run python -m tests.signature_table"
+
+
+def test_an_exported_model_refuses_by_name(tmp_path: Path) -> None:
+    network = models.build("convnet", image_size=96, num_classes=2)
+    metadata = {"model": "convnet"}
+    saved_model.write(
+        network, str(tmp_path), class_names=["a", "b"], image_size=96, metadata=metadata, seen_images=None
+    )
+    loaded = saved_model.load(str(tmp_path))
+    stored = odd_files.made()["JPEG"]["stored by `prepare`"]
+    served = loaded.loaded.signatures["serving_default"](image_bytes=tf.constant([stored]))["probabilities"]
+    assert np.array_equal(served, loaded.predict(images.to_pixels(stored, 96)[np.newaxis]))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="a BMP with a palette"):
+        loaded.loaded.signatures["serving_default"](image_bytes=tf.constant([odd_files.made()["BMP"]["palette"]]))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"\xff\xd8",
+        b"\xff\xd8\xff",
+        b"\xff\xd8\xff\xe1\xff\xffExif\0\0II*\0",
+        b"\xff\xd8\xff\xe1\0\x20Exif\0\0MM\0*\xff\xff\xff\xff",
+        b"BM",
+        b"GIF89a",
+        b"\x89PNG\r\n\x1a\neXIfII*\0",
+        b"RIFF\0\0\0\0WEBPEXIF",
+    ],
+)
+@pytest.mark.parametrize("image_size", [32, 96])
+def test_damaged_files_are_errors(data: bytes, image_size: int) -> None:
+    assert signature_table.difference(data, image_size) is None

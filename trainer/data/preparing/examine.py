@@ -47,7 +47,7 @@ def examine(data: bytes, image_size: int) -> Examined | str:
     # Integers below 2**53 even for the largest image, so the sums are exact.
     counts = np.array(prepared.histogram(), dtype=np.int64).reshape(3, 256)
     _, sums, squares = (counts @ _WEIGHTS).T.tolist()
-    stored = images.encode_image(prepared)
+    stored = images.stored_form(data, prepared)
     return Examined(
         stored=stored,
         stored_hash=hashlib.sha256(stored).hexdigest(),

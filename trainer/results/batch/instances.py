@@ -95,7 +95,8 @@ def _read_all(source: Source, image_size: int) -> Iterator[tuple[str, bytes | st
 
     def read(image: SourceImage) -> tuple[str, bytes | str]:
         try:
-            content = images.encode_image(images.stretch(images.decode(image.read()), image_size))
+            data = image.read()
+            content = images.stored_form(data, images.stretch(images.decode(data), image_size))
         except (images.BadImage, OSError) as error:
             return image.name, on_one_line(error)
         instance = {"b64": base64.b64encode(content).decode(), KEY_FIELD: image.name}
