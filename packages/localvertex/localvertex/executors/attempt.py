@@ -102,20 +102,23 @@ class Attempt:
             TaskFailed: It cannot be started, or left a link to what is hidden from it.
         """
         processes = self.context.processes
-        code = processes.wait(
-            processes.start(
-                prepared.command,
-                cwd=self.folder,
-                env=prepared.env,
-                log=self.log,
-                clean_up=prepared.clean_up,
-                has_mask=prepared.has_mask,
-            )
+        artifacts = artifact_paths(self.executor_input, work_dir=self.context.work_dir)
+        process = processes.start(
+            prepared.command,
+            cwd=self.folder,
+            env=prepared.env,
+            log=self.log,
+            clean_up=prepared.clean_up,
+            has_mask=prepared.has_mask,
+            # As on Vertex AI, a step may write to its inputs.
+            writable=artifacts,
         )
+        code = processes.wait(process)
+        for line in process.discarded:
+            self.warn(line)
         if prepared.has_mask:
-            work_dir, output = self.context.work_dir, Path(self.executor_input["outputs"]["outputFile"])
-            seen = (self.context.run_dir, *artifact_paths(self.executor_input, work_dir=work_dir))
-            leftovers.check_links(self.folder, processes.mask, seen, output)
+            output = Path(self.executor_input["outputs"]["outputFile"])
+            leftovers.check_links(self.folder, processes.mask, (self.context.run_dir, *artifacts), output)
         processes.check_stopped()
         return code
 
