@@ -78,7 +78,7 @@ def check_links(folder: Path, mask: Mask, seen: Iterable[Path], output_file: Pat
             f"the step left {found[0]}, a link to what steps must not read; it was removed", is_retryable=False
         )
     for name in _paths(_artifacts(output_file)) if output_file and mask.is_there else ():
-        if os.path.isabs(name) and mask.hides(name, seen):
+        if mask.hides(folder / name, seen):
             raise TaskFailed(f"the step named {name} as an artifact, which steps must not read", is_retryable=False)
 
 

@@ -149,7 +149,11 @@ class Mask:
             if _is_inside(place, os.path.join(root, PRIVATE, _ENVIRONMENTS)):
                 return False
             return os.path.basename(first) in OF_THE_SERVER or os.path.lexists(os.path.join(first, RECORD))
-        return any(_is_inside(place, each) or _is_inside(each, place) for each in self._covers())
+        # A step only knows the names of its own temporary folders.
+        temporaries = os.path.realpath(temporary.parent())
+        return any(
+            _is_inside(each, place) or _is_inside(place, each) and each != temporaries for each in self._covers()
+        )
 
     def _covers(self) -> list[str]:
         """Return the existing files and folders to cover, none of them inside another."""
