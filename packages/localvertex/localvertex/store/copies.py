@@ -14,8 +14,10 @@ from localvertex.processes.masks.mask import Mask
 Hides = Callable[[Path], bool]
 """Whether a path leads to what steps must not read."""
 
+is_secret: Hides = Mask().hides
 
-def copy(source: Path, target: Path, *, link_below: Path | None = None, hides: Hides = Mask().hides) -> None:
+
+def copy(source: Path, target: Path, *, link_below: Path | None = None, hides: Hides = is_secret) -> None:
     """Copy a file or a folder to a path that does not exist yet.
 
     A link that leads out of the folder is followed, one within it stays a link.

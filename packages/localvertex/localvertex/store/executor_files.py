@@ -7,7 +7,6 @@ from typing import Any
 from uuid import uuid4
 
 from localvertex.errors import TaskFailed
-from localvertex.processes.masks.mask import Mask
 from localvertex.store import copies
 from localvertex.store.task import Artifact, Values
 from localvertex.values.buckets import Buckets, OutsideBucket
@@ -112,7 +111,7 @@ def read_outputs(
     executor_input: dict[str, Any],
     warn: WriteLine,
     buckets: Buckets,
-    hides: copies.Hides = Mask().hides,
+    hides: copies.Hides = copies.is_secret,
 ) -> Values:
     """Return the outputs of a step that has succeeded; `warn` receives what differs from what it wrote.
 

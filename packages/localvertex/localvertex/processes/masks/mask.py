@@ -152,7 +152,7 @@ class Mask:
         # A step only knows the names of its own temporary folders.
         temporaries = os.path.realpath(temporary.parent())
         return any(
-            _is_inside(each, place) or _is_inside(place, each) and each != temporaries for each in self._covers()
+            _is_inside(each, place) or (_is_inside(place, each) and each != temporaries) for each in self._covers()
         )
 
     def _covers(self) -> list[str]:
