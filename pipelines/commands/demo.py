@@ -38,15 +38,13 @@ def _parameters(source: str, given: str) -> dict[str, str]:
         UserError: The source cannot be used, or the text has no parameters.
     """
     try:
-        words = [word.partition("=") for word in shlex.split(given)]
+        words = shlex.split(given)
     except ValueError as error:
         raise UserError(f"PARAMETERS={given!r} cannot be split into words: {error}; close each quote") from None
-    for name, separator, value in words:
-        if not (name and separator):
-            raise UserError(
-                f"PARAMETERS has {f'{name}{separator}{value}'!r}; expected NAME=VALUE, such as PARAMETERS='epochs=3 seed=1'"
-            )
-    overriding = {name: value for name, _, value in words}
+    for word in words:
+        if word.find("=") < 1:
+            raise UserError(f"PARAMETERS has {word!r}; expected NAME=VALUE, such as PARAMETERS='epochs=3 seed=1'")
+    overriding = dict(word.split("=", 1) for word in words)
     source = overriding.pop("source", source)
     if source == _DIGITS:
         values = {"source": source} | _OF_DIGITS
