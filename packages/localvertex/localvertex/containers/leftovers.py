@@ -6,6 +6,7 @@ It would follow a link that the command itself could not follow, and would block
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -83,8 +84,13 @@ def check_links(folder: Path, mask: Mask, seen: Iterable[Path], output_file: Pat
 
 
 def _links(folder: Path) -> Iterator[Path]:
-    for parent, folders, names in os.walk(folder):
-        yield from (path for name in (*folders, *names) if (path := Path(parent, name)).is_symlink())
+    # A step may have written very many files.
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_symlink():
+                yield Path(entry.path)
+            elif entry.is_dir():
+                yield from _links(Path(entry.path))
 
 
 def links_out(gcs_root: Path | None) -> frozenset[tuple[str, str]]:
