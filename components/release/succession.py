@@ -5,7 +5,7 @@ bind users, or runs with another pipeline root: the champion is read right befor
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from components.registry.labels import ALIASES
 from components.registry.registry import Registry
@@ -25,13 +25,12 @@ def in_turn(registry: Registry, version: str) -> Iterator[Lease]:
         The lease, to be checked before a change.
     """
     model = version.partition("@")[0].rpartition("/")[2]
-    lease = Lease(storage.join(registry.root, "training", "champions", model), version, report=print)
-    while not lease.is_taken:
-        try:
+    while True:
+        lease = Lease(storage.join(registry.root, "training", "champions", model), version, report=print)
+        # Its holder lives, and ends; or another run has taken it over at the same time.
+        with suppress(NotHolder):
             lease.take({})
-        except NotHolder:
-            # Its holder lives, and ends.
-            continue
+            break
     lease.keep(lambda error: None)
     try:
         yield lease

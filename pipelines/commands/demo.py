@@ -38,18 +38,20 @@ def _parameters(source: str, given: str) -> dict[str, str]:
         UserError: The source cannot be used, or the text has no parameters.
     """
     try:
-        words = [word.partition("=") for word in shlex.split(given)]
+        words = shlex.split(given)
     except ValueError as error:
         raise UserError(f"PARAMETERS={given!r} cannot be split into words: {error}; close each quote") from None
-    for name, separator, _ in words:
-        if not separator:
-            raise UserError(f"PARAMETERS has {name!r}; expected NAME=VALUE, such as PARAMETERS='epochs=3 seed=1'")
+    for word in words:
+        if word.find("=") < 1:
+            raise UserError(f"PARAMETERS has {word!r}; expected NAME=VALUE, such as PARAMETERS='epochs=3 seed=1'")
+    overriding = dict(word.split("=", 1) for word in words)
+    source = overriding.pop("source", source)
     if source == _DIGITS:
         values = {"source": source} | _OF_DIGITS
     else:
         path = _checked(source)
         values = {"source": path, "model_name": model_name_for(path)} | _OF_OWN_IMAGES
-    return values | {name: value for name, _, value in words}
+    return values | overriding
 
 
 def _checked(source: str) -> str:

@@ -444,8 +444,8 @@ class Run:
             return
         for name, mend in found.items():
             self._folder.notice(
-                f"state {name!r} is unchanged, and the program no longer refers to it, as after `{name} = ...`, so what"
-                f" replaced it is not saved; change it in place: {mend}"
+                f"state {name!r} is unchanged, and the program no longer refers to it, as after `{name} = ...`; what"
+                f" has replaced it, if anything, is not saved; change it in place: {mend}"
             )
         if self._rebinding.is_all_lost:
             self._refuse("nothing that the program trains is saved; change the objects of state in place")

@@ -110,4 +110,4 @@ _NUM_OWN = next((number for number in range(9) if _IS_KNOWN and _unreferenced({"
 def _content(value: Any) -> tuple[Any, list[int]]:
     arrays: states.Arrays = []
     tree = states.write(value, "", arrays)
-    return tree, [zlib.crc32(each.ravel("K").view(np.uint8).tobytes()) if each.nbytes else 0 for each in arrays]
+    return tree, [zlib.crc32(each.ravel("K").view(np.uint8).data) if each.nbytes else 0 for each in arrays]

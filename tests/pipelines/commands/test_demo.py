@@ -38,11 +38,17 @@ def test_a_wrong_source_is_refused_before_anything_is_compiled(tmp_path: pathlib
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 
 
-@pytest.mark.parametrize("given", ["epochs", "epochs='3"])
+@pytest.mark.parametrize("given", ["epochs", "epochs='3", "=3"])
 def test_parameters_that_are_none_are_refused(photos: pathlib.Path, given: str) -> None:
     done = call(main, ["digits", "--parameters", given], cwd=photos)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("error: PARAMETERS")
+
+
+def test_a_source_among_the_parameters_is_a_source(tmp_path: pathlib.Path) -> None:
+    done = call(main, ["digits", "--parameters", "source=my/photos"], cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "'my/photos'" in done.stderr
 
 
 def parameters(line: str) -> dict[str, str]:

@@ -6,6 +6,7 @@ It would follow a link that the command itself could not follow, and would block
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -78,13 +79,18 @@ def check_links(folder: Path, mask: Mask, seen: Iterable[Path], output_file: Pat
             f"the step left {found[0]}, a link to what steps must not read; it was removed", is_retryable=False
         )
     for name in _paths(_artifacts(output_file)) if output_file and mask.is_there else ():
-        if os.path.isabs(name) and mask.hides(name, seen):
+        if mask.hides(folder / name, seen):
             raise TaskFailed(f"the step named {name} as an artifact, which steps must not read", is_retryable=False)
 
 
 def _links(folder: Path) -> Iterator[Path]:
-    for parent, folders, names in os.walk(folder):
-        yield from (path for name in (*folders, *names) if (path := Path(parent, name)).is_symlink())
+    # A step may have written very many files.
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_symlink():
+                yield Path(entry.path)
+            elif entry.is_dir():
+                yield from _links(Path(entry.path))
 
 
 def links_out(gcs_root: Path | None) -> frozenset[tuple[str, str]]:

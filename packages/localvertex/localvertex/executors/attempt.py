@@ -103,22 +103,33 @@ class Attempt:
             TaskFailed: It cannot be started, or left a link to what is hidden from it.
         """
         processes = self.context.processes
-        code = processes.wait(
-            processes.start(
-                prepared.command,
-                cwd=self.folder,
-                env=prepared.env,
-                log=self.log,
-                clean_up=prepared.clean_up,
-                has_mask=prepared.has_mask,
-            )
+        process = processes.start(
+            prepared.command,
+            cwd=self.folder,
+            env=prepared.env,
+            log=self.log,
+            clean_up=prepared.clean_up,
+            has_mask=prepared.has_mask,
+            # As on Vertex AI, a step may write to its inputs.
+            writable=self.readable[1:],
         )
+        code = processes.wait(process)
+        for line in process.discarded:
+            self.warn(line)
         if prepared.has_mask:
-            work_dir, output = self.context.work_dir, Path(self.executor_input["outputs"]["outputFile"])
-            seen = (self.context.run_dir, *artifact_paths(self.executor_input, work_dir=work_dir))
-            leftovers.check_links(self.folder, processes.mask, seen, output)
+            output = Path(self.executor_input["outputs"]["outputFile"])
+            leftovers.check_links(self.folder, processes.mask, self.readable, output)
         processes.check_stopped()
         return code
+
+    @property
+    def readable(self) -> tuple[Path, ...]:
+        """Return what it sees of the work folder: its run first, and its input artifacts."""
+        return self.context.run_dir, *artifact_paths(self.executor_input, work_dir=self.context.work_dir)
+
+    def hides(self, path: Path) -> bool:
+        """Return whether a path leads to what is hidden from the step."""
+        return self.context.processes.mask.hides(path, self.readable)
 
     def warn(self, text: str) -> None:
         """Report a line about this step, and add it to the record of the run."""

@@ -13,6 +13,7 @@ from localvertex.jobs.status import ReplicaStatus
 from localvertex.processes import logs
 from localvertex.processes.network.metadata_server import MetadataServer
 from localvertex.processes.processes import Process, Processes
+from localvertex_base.lines import WriteLine
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +36,7 @@ class ReplicaProcess:
     folder: Path
     processes: Processes
     metadata: MetadataServer
+    warn: WriteLine
     address: str
     """Host and port where the other replicas expect it."""
     clean_up: list[str] = field(default_factory=list)
@@ -106,7 +108,10 @@ class ReplicaProcess:
         number = self.num_starts
 
         def wait() -> None:
-            on_exit(Exit(replica=self, number=number, code=self.processes.wait(process)))
+            code = self.processes.wait(process)
+            for line in process.discarded:
+                self.warn(line)
+            on_exit(Exit(replica=self, number=number, code=code))
 
         # A daemon thread, because the supervisor ends the process, and with it this wait.
         threading.Thread(target=wait, name=self.name, daemon=True).start()

@@ -139,6 +139,7 @@ def _replicas_of(
                     folder=workspace.folder,
                     processes=processes,
                     metadata=metadata,
+                    warn=warn,
                     address=addresses[replica.name],
                 )
             )

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from localvertex.errors import Cancelled, TaskFailed
-from localvertex.processes import logs, sinks
+from localvertex.processes import sinks
 from localvertex.processes.masks.mask import Covered, Mask
 from localvertex.processes.sinks import Sink
 from localvertex_base import linux
@@ -38,7 +38,6 @@ class Process:
         *,
         cwd: Path,
         covered: Covered,
-        log: Path,
         sink: Sink,
         grace_seconds: float,
         hold: int | None,
@@ -46,10 +45,13 @@ class Process:
     ) -> None:
         self._lifeline, other_end = socket.socketpair()
         self._sink, self._lock = sink, threading.Lock()
-        self._covered, self._log = covered, log
+        self._stand_in = covered.stand_in
         self.num_left = 0
         """Processes that were alive when the command had ended, and that its supervisor ended then."""
+        self.discarded: list[str] = []
+        """A line for each entry of the work folder that was not its to write, when it has ended."""
         kept = [other_end.fileno()] if hold is None else [other_end.fileno(), hold]
+        kept += [self._stand_in.lock] if self._stand_in else []
         supervisor = [*covered.words, sys.executable, "-I", "-S", _SUPERVISOR, ",".join(map(str, kept))]
         supervisor += [f"{grace_seconds},{next(_NUMBERS) % _NUM_NUMBERS * _STRIDE if covered.words else 0}"]
         supervisor += [str(len(clean_up)), *clean_up]
@@ -67,7 +69,7 @@ class Process:
         except (OSError, ValueError) as error:
             # ValueError: a null byte in an argument, or an invalid name of an environment variable.
             self._lifeline.close()
-            covered.collect()
+            self._collect()
             raise TaskFailed(f"cannot start {command[0]}: {error}", exit_code=127, is_retryable=False) from None
         finally:
             other_end.close()
@@ -83,9 +85,12 @@ class Process:
             with suppress(OSError):
                 self.num_left = sum(self._lifeline.recv(1))
         self._sink.wait()
-        for line in self._covered.collect():
-            logs.add(self._log, line)
+        self._collect()
         return code if code >= 0 else 128 - code
+
+    def _collect(self) -> None:
+        if self._stand_in:
+            self.discarded = self._stand_in.collect()
 
     def stop(self) -> None:
         """Send SIGTERM now and SIGKILL after the grace time, without waiting."""
@@ -181,7 +186,6 @@ class Processes:
                     command,
                     cwd=cwd,
                     covered=mask.cover(command, cwd=cwd, env=env, writable=writable),
-                    log=log,
                     sink=sink,
                     grace_seconds=self.grace_seconds,
                     hold=self.hold,

@@ -192,9 +192,8 @@ def execute(
         )
         try:
             runner.execute(attempt)
-            warn = context.warnings.add
             values = executor_files.read_outputs(
-                task.component, executor_input, lambda text: warn(f"{task.label}: {text}"), context.buckets
+                task.component, executor_input, attempt.warn, context.buckets, attempt.hides
             )
             return _without_link(values, attempt)
         finally:

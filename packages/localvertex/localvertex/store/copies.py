@@ -5,13 +5,19 @@ import os
 import shutil
 import stat
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 from localvertex.errors import TaskFailed
 from localvertex.processes.masks.mask import Mask
 
+Hides = Callable[[Path], bool]
+"""Whether a path leads to what steps must not read."""
 
-def copy(source: Path, target: Path, *, link_below: Path | None = None) -> None:
+is_secret: Hides = Mask().hides
+
+
+def copy(source: Path, target: Path, *, link_below: Path | None = None, hides: Hides = is_secret) -> None:
     """Copy a file or a folder to a path that does not exist yet.
 
     A link that leads out of the folder is followed, one within it stays a link.
@@ -20,6 +26,7 @@ def copy(source: Path, target: Path, *, link_below: Path | None = None) -> None:
         source: The file or the folder.
         target: The path of the copy, in an existing folder.
         link_below: Files below this folder are hard-linked, where the file system allows it. No other file is.
+        hides: Links are not followed there.
 
     Raises:
         OSError: Something cannot be read or written, or is neither a file nor a folder; the copy is incomplete.
@@ -28,14 +35,14 @@ def copy(source: Path, target: Path, *, link_below: Path | None = None) -> None:
     origin = source.resolve(strict=True)
     if target.parent.resolve().is_relative_to(origin):
         raise ValueError(f"{source} contains {target.parent}")
-    _Copy(origin, target, link_below.resolve() if link_below else None).add(origin, target, (origin,))
+    _Copy(origin, target, link_below.resolve() if link_below else None, hides).add(origin, target, (origin,))
 
 
 class _Copy:
     """One call of `copy`."""
 
-    def __init__(self, origin: Path, target: Path, link_below: Path | None) -> None:
-        self._origin, self._target, self._link_below = origin, target, link_below
+    def __init__(self, origin: Path, target: Path, link_below: Path | None, hides: Hides) -> None:
+        self._origin, self._target, self._link_below, self._hides = origin, target, link_below, hides
 
     def add(self, source: Path, target: Path, parents: tuple[Path, ...]) -> None:
         """Copy a resolved file or folder; `parents` are the folders that contain it, as they were reached."""
@@ -57,7 +64,7 @@ class _Copy:
             target.symlink_to(os.path.relpath(inside, target.parent))
         elif entry.is_symlink() and (real in parents or not real.exists()):
             target.symlink_to(entry.readlink())
-        elif entry.is_symlink() and Mask().hides(real):
+        elif entry.is_symlink() and self._hides(real):
             raise PermissionError(f"{entry} leads to {real}, which steps must not read")
         else:
             self.add(real, target, (*parents, real))

@@ -106,7 +106,13 @@ def remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def read_outputs(component: Component, executor_input: dict[str, Any], warn: WriteLine, buckets: Buckets) -> Values:
+def read_outputs(
+    component: Component,
+    executor_input: dict[str, Any],
+    warn: WriteLine,
+    buckets: Buckets,
+    hides: copies.Hides = copies.is_secret,
+) -> Values:
     """Return the outputs of a step that has succeeded; `warn` receives what differs from what it wrote.
 
     Raises:
@@ -132,7 +138,7 @@ def read_outputs(component: Component, executor_input: dict[str, Any], warn: Wri
     for name in component.output_artifacts:
         planned = executor_input["outputs"]["artifacts"][name]["artifacts"]
         folder = Path(executor_input["outputs"]["outputFile"]).parent
-        _copy_from_custom_path(planned[0], written[1].get(name), folder, buckets)
+        _copy_from_custom_path(planned[0], written[1].get(name), folder, buckets, hides)
         values.artifacts[name] = _merge_artifacts(planned, written[1].get(name))
     return values
 
@@ -161,7 +167,9 @@ def _read_parameter_file(path: Path, name: str, kind: ParameterType) -> Any:
         raise TaskFailed(f"output parameter {name!r}: expected {kind}, {error}") from None
 
 
-def _copy_from_custom_path(planned: Artifact, written: Any, folder: Path, buckets: Buckets) -> None:
+def _copy_from_custom_path(
+    planned: Artifact, written: Any, folder: Path, buckets: Buckets, hides: copies.Hides
+) -> None:
     """Copy an artifact that is elsewhere (`artifact.set_path`) to its URI, as the launcher would upload it.
 
     Only files that are in the folder of the task already are linked instead: all others may be the user's.
@@ -182,7 +190,7 @@ def _copy_from_custom_path(planned: Artifact, written: Any, folder: Path, bucket
     aside = target.with_name(f".{target.name[:200]}.partial")
     try:
         remove(aside)
-        copies.copy(source, aside, link_below=folder)
+        copies.copy(source, aside, link_below=folder, hides=hides)
         remove(target)
         aside.rename(target)
     except (OSError, ValueError) as error:

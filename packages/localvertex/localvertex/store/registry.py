@@ -126,7 +126,10 @@ def _copy_files(source: Path, target: Path, work_dir: Path) -> bool:
     and are copied: a program that changes a link changes the original.
     """
     try:
-        copies.copy(source, target, link_below=_own_folder(source.resolve(), work_dir.resolve()))
+        own = _own_folder(source.resolve(), work_dir.resolve())
+        seen = [own / each for each in (JOB_FOLDERS if own.name == "api" else ("",))] if own else []
+        mask = Mask(work_dir=work_dir)
+        copies.copy(source, target, link_below=own, hides=lambda path: mask.hides(path, seen))
     except ValueError:
         return False
     return True

@@ -1,14 +1,13 @@
 """The mask of steps and replicas: this machine as it is, without secrets, other runs, the server and other processes.
 
 bubblewrap binds the whole file system, gives the supervisor of a process a process table and terminals of its own, and
-covers what `secret_places` lists. In place of the work folder there is a new folder, with everything that is not the
-server's or another run's; what a process adds to it is moved to the work folder afterwards. Options after bwrap(1).
+covers what `secret_places` lists. In place of the work folder there is a stand-in, with everything that is not the
+server's or another run's. Options after bwrap(1).
 """
 
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -18,15 +17,14 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from localvertex.errors import TaskFailed
 from localvertex.processes.answers import ask
 from localvertex.processes.masks import secret_places
+from localvertex.processes.masks.stand_in import MODELS, OF_THE_SERVER, PRIVATE, RECORD, StandIn
 from localvertex_base import linux
 from localvertex_base.userinput import temporary
 
-_RECORD = "run.json"
-_PRIVATE, _MODELS = ".localvertex", "models"
-_OF_THE_SERVER = (_PRIVATE, "api", "endpoints")
-_ENVIRONMENTS, _STAND_INS = "environments", "masks"
+_ENVIRONMENTS = "environments"
 """In the private folder."""
 
 _SHARED = ("prepared", "training")
@@ -68,27 +66,7 @@ class Covered:
     env: dict[str, str]
     words: tuple[str, ...] = ()
     """What comes before the program; nothing without a mask."""
-    work_dir: str = ""
-    stand_in: str = ""
-    """The folder in place of the work folder."""
-    known: frozenset[str] = frozenset()
-    """Names of the work folder that are shown in it."""
-
-    def collect(self) -> list[str]:
-        """Move what the process has added to the work folder; return a line for each entry that may not be moved."""
-        lines = []
-        for entry in os.scandir(self.stand_in) if self.stand_in else ():
-            target = os.path.join(self.work_dir, entry.name)
-            if entry.name in self.known:
-                continue
-            is_taken = entry.name in (*_OF_THE_SERVER, _MODELS) or os.path.lexists(target)
-            if is_taken or entry.is_symlink() or os.path.lexists(os.path.join(entry.path, _RECORD)):
-                lines.append(f"{target} is not of this run: what was written there is discarded")
-            else:
-                os.rename(entry.path, target)
-        if self.stand_in:
-            shutil.rmtree(self.stand_in, ignore_errors=True)
-        return lines
+    stand_in: StandIn | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,8 +110,11 @@ class Mask:
             command: The command.
             cwd: Its working directory, which it may write.
             env: Its variables.
-            writable: More folders in the work folder that it may write.
+            writable: More files and folders in the work folder that it may write.
             sees_work_dir: Whether the work folder is more than an empty folder.
+
+        Raises:
+            TaskFailed: There is no place for what it writes.
         """
         if not self.is_there:
             return Covered(env=dict(env))
@@ -145,11 +126,14 @@ class Mask:
         outer = [each for each in covers if root and _is_inside(root, each)]
         inner = [each for each in covers if each not in outer]
         words = [*_machine(), *covering(outer)]
-        shown = _WorkFolder(root, self.work_dir, text, folders, given) if root and sees_work_dir else None
+        try:
+            shown = _WorkFolder(root, self.work_dir, text, folders, given) if root and sees_work_dir else None
+        except OSError as error:
+            raise TaskFailed(f"cannot start {command[0]}: {error.filename or root}: {error.strerror}") from None
         words += shown.words if shown else covering([root] if os.path.isdir(root) else [])
         words += covering(inner, keep=os.path.realpath(Path.home()))
         for path in [*_own_temporary(text), *folders, *given]:
-            if any(_is_inside(path, each) for each in inner) and not (root and _is_inside(path, root)):
+            if any(_is_inside(path, each) for each in inner):
                 words += ["--bind-try", path, path]
         ours = {name for name, value in env.items() if not _changes_all_programs(name, value)}
         for name in sorted(env.keys() - ours):
@@ -157,9 +141,7 @@ class Mask:
         return Covered(
             words=(*words, "--chdir", str(cwd), "--"),
             env={name: env[name] for name in ours},
-            work_dir=root,
-            stand_in=shown.stand_in if shown else "",
-            known=frozenset(shown.known) if shown else frozenset(),
+            stand_in=shown.stand_in if shown else None,
         )
 
     def ask(self, words: Sequence[str], *, env: Mapping[str, str], seconds: float) -> subprocess.CompletedProcess[str]:
@@ -179,8 +161,14 @@ class Mask:
             return False
         if _is_inside(place, root):
             first = os.path.join(root, os.path.relpath(place, root).split(os.sep)[0])
-            return os.path.basename(first) in _OF_THE_SERVER or os.path.lexists(os.path.join(first, _RECORD))
-        return any(_is_inside(place, each) or _is_inside(each, place) for each in self._covers())
+            if _is_inside(place, os.path.join(root, PRIVATE, _ENVIRONMENTS)):
+                return False
+            return os.path.basename(first) in OF_THE_SERVER or os.path.lexists(os.path.join(first, RECORD))
+        # A step only knows the names of its own temporary folders.
+        temporaries = os.path.realpath(temporary.parent())
+        return any(
+            _is_inside(each, place) or (_is_inside(place, each) and each != temporaries) for each in self._covers()
+        )
 
     def _covers(self) -> list[str]:
         """Return the existing files and folders to cover, none of them inside another."""
@@ -199,40 +187,39 @@ class _WorkFolder:
 
     def __init__(self, root: str, named_as: Path | None, text: str, folders: list[str], given: list[str]) -> None:
         self._root = root
-        self.stand_in, self.known = "", set[str]()
-        with suppress(OSError):
-            masks = os.path.join(root, _PRIVATE, _STAND_INS)
-            os.makedirs(masks, exist_ok=True)
-            self.stand_in = tempfile.mkdtemp(dir=masks)
-        self.words = ["--bind", self.stand_in, root] if self.stand_in else ["--tmpfs", root]
+        self.stand_in = StandIn.new(root)
+        self.words = ["--bind", self.stand_in.content, root]
         named = self._named(text, {root, str(named_as)})
         self._make_missing(named)
         for entry in sorted(os.scandir(root), key=lambda each: each.name):
-            if entry.name in _OF_THE_SERVER or os.path.lexists(os.path.join(entry.path, _RECORD)):
+            if entry.name in OF_THE_SERVER or os.path.lexists(os.path.join(entry.path, RECORD)):
                 continue
-            self._show(entry.path, may_write=entry.name != _MODELS)
-        self._show(os.path.join(root, _PRIVATE, _ENVIRONMENTS))
-        self._show_runs(named, folders)
+            if entry.is_dir(follow_symlinks=False) or not self.stand_in.link(entry.name):
+                self._show(entry.path, may_write=entry.name != MODELS)
+        self._show(os.path.join(root, PRIVATE, _ENVIRONMENTS))
         for each in given:
             if self._parts(each) and not self._is_shown(each):
-                self._show(each)
+                self._show(each, may_write=len(self._parts(each)) > 1)
+        self._show_runs(named, folders)
 
     def _show(self, path: str, *, may_write: bool = False) -> None:
         if not os.path.exists(path):
             return
-        self.known.add(self._parts(path)[0])
+        self.stand_in.known.add(self._parts(path)[0])
         if os.path.islink(path):
             self.words += ["--symlink", os.readlink(path), path]
         else:
             self.words += ["--bind" if may_write else "--ro-bind-try", path, path]
 
     def _is_shown(self, path: str) -> bool:
-        return any(_is_inside(path, each) for each in self.words if each.startswith(f"{self._root}{os.sep}"))
+        return self._parts(path)[0] in self.stand_in.linked or any(
+            _is_inside(path, each) for each in self.words if each.startswith(f"{self._root}{os.sep}")
+        )
 
     def _show_runs(self, named: list[str], folders: list[str]) -> None:
         """Show the run of a process, in which it writes its own folder, and what it names of other runs."""
         own = next((os.path.join(self._root, self._parts(each)[0]) for each in folders if self._parts(each)), "")
-        own = own if os.path.lexists(os.path.join(own, _RECORD)) else ""
+        own = own if os.path.lexists(os.path.join(own, RECORD)) else ""
         if own:
             self._show(own)
             # A step may change its inputs, but no record of the run.
@@ -243,14 +230,13 @@ class _WorkFolder:
         for each in folders:
             if self._parts(each) and not (own and _is_inside(each, own)):
                 self._show(each, may_write=True)
-        # Artifacts are below the folder of a step, beside its log; as on Vertex AI a step may write to its inputs.
+        # Artifacts are below the folder of a step, beside its log.
         others = [each for each in named if len(self._parts(each)) > 2 and not self._is_shown(each)]
-        others = [each for each in others if self._parts(each)[0] not in _OF_THE_SERVER and not _is_record(each)]
-        is_many = len(others) > _MAX_BINDS
-        for each in sorted(
-            {os.path.join(self._root, *self._parts(each)[:2]) for each in others} if is_many else others
-        ):
-            self._show(each, may_write=not is_many)
+        others = [each for each in others if self._parts(each)[0] not in OF_THE_SERVER and not _is_record(each)]
+        if len(others) > _MAX_BINDS:
+            others = [os.path.join(self._root, *self._parts(each)[:2]) for each in others]
+        for each in sorted({*others}):
+            self._show(each)
 
     def _make_missing(self, named: list[str]) -> None:
         """Make the folders that a process may make in the work folder, where others would not see them until its end.
@@ -259,8 +245,8 @@ class _WorkFolder:
         """
         names = {self._parts(each)[0] for each in named if self._parts(each)}
         names |= {*_SHARED} if self._root in named else set()
-        for name in sorted({*names, _MODELS}):
-            if "." not in name and name not in _OF_THE_SERVER:
+        for name in sorted({*names, MODELS}):
+            if "." not in name and name not in OF_THE_SERVER:
                 with suppress(OSError):
                     os.makedirs(os.path.join(self._root, name), exist_ok=True)
 

@@ -112,7 +112,8 @@ def test_a_short_freeze_of_a_program_that_logs_no_steps_is_no_stall(
 
 
 def test_what_a_container_does_is_not_known_by_the_program_of_its_engine() -> None:
-    values: dict[str, Any] = dict.fromkeys(["replica", "command", "env", "folder", "processes", "metadata", "address"])
+    names = ["replica", "command", "env", "folder", "processes", "metadata", "warn", "address"]
+    values: dict[str, Any] = dict.fromkeys(names)
     of_engine, own = ReplicaProcess(**values, clean_up=["docker", "rm"]), ReplicaProcess(**values)
     for each in (of_engine, own):
         each._process, each.is_running = SimpleNamespace(is_frozen=lambda: True), True  # type: ignore[assignment]

@@ -20,6 +20,8 @@ from kfp import dsl
 
 from localvertex.processes.masks import secret_places
 from localvertex.processes.masks.mask import Mask
+from localvertex.store import registry
+from localvertex.store.model_versions import ModelVersions
 from localvertex.values.configuration import Configuration
 from vertex_testing.runs import STEP, Command, Compile, Execute, FindTask
 
@@ -320,3 +322,46 @@ def test_the_only_files_of_root_are_found(tmp_path: Path) -> None:
     tmp_path.chmod(tmp_path.stat().st_mode | stat.S_IXOTH)
     found = secret_places.only_roots(str(tmp_path))
     assert found == (str(tmp_path / "closed"), str(tmp_path / "folder" / "inner"))
+
+
+@dsl.component(**STEP)
+def hide(place: str, how: str, out: dsl.Output[dsl.Model]) -> str:
+    import os
+
+    folder = f"{place}/training/model"
+    os.makedirs(folder)
+    os.symlink("../../api/token", f"{folder}/weights")
+    paths = {"link": folder, "path": f"{place}/api/token", "relative": "../../api/token"}
+    out.custom_path = paths[how]
+    return folder
+
+
+@dsl.component(**STEP)
+def read(model: dsl.Input[dsl.Model]) -> str:
+    import subprocess
+
+    return subprocess.run(["grep", "-r", "", model.path], capture_output=True, text=True, check=False).stdout
+
+
+@dsl.pipeline(name="hides")
+def hides(place: str, how: str) -> None:
+    read(model=hide(place=place, how=how).outputs["out"])
+
+
+@pytest.mark.usefixtures("mask")
+@pytest.mark.parametrize("how", ["link", "path", "relative"])
+def test_localvertex_copies_nothing_that_is_hidden(
+    how: str, execute: Execute, target: dict[str, Any], work_dir: Path
+) -> None:
+    record = execute(hides, {"place": str(work_dir), "how": how}, run_id="r")
+    assert record["state"] == "FAILED"
+    assert "planted" not in json.dumps(record)
+
+
+@pytest.mark.usefixtures("mask")
+def test_the_files_of_a_model_do_not_lead_to_the_token(target: dict[str, Any], work_dir: Path) -> None:
+    folder = work_dir / "training" / "model"
+    folder.mkdir(parents=True)
+    (folder / "weights").symlink_to(work_dir / "api" / "token")
+    with pytest.raises(PermissionError):
+        registry.add_version(ModelVersions.of(work_dir, "2"), {"display_name": "m", "artifact_uri": str(folder)})
