@@ -8,7 +8,7 @@
 | `is_frozen` | a job without progress names its frozen replicas, after 2 minutes | it names none, after 10 minutes |
 | `tcp_tables` | the user at the other end of a connection | unknown: only the token protects the endpoint |
 | `bind_to_loopback` | only this machine reaches a job's ports | a warning: other machines may |
-| `bubblewrap` | a sandbox for container commands | they need an engine or --allow-host-commands |
+| `bubblewrap` | a sandbox for container commands, and the mask of steps | an engine or --allow-host-commands; none |
 | `has_no_screen` | no browser takes the terminal | a browser is opened |
 | `cpu_name`, `num_cores` | the model, and the cores of this process | the architecture, and all cores |
 | `container_bytes` | the memory that a container has left | the memory of the machine |
@@ -25,6 +25,11 @@ _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER, _SIGKILL = 1, 36, 9
 
 _PIDFD_GETFD = 438
 """Number of the system call that copies a file descriptor of a process, the same on all architectures; Linux 5.6."""
+
+KERNEL_SETTINGS = ("/sys", "/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus")
+"""Through which root changes the machine, and not only its own processes."""
+
+OWN_STATUS = "/proc/self/status"
 
 _TCP_TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
 

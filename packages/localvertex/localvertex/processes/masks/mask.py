@@ -266,7 +266,7 @@ class _WorkFolder:
 
 def _machine() -> list[str]:
     """Return bubblewrap with this machine, and new devices, terminals and processes."""
-    words = [linux.bubblewrap() or "bwrap", "--dev-bind", "/", "/", "--unshare-pid", "--proc", "/proc", "--dev", "/dev"]
+    words = [str(linux.bubblewrap()), "--dev-bind", "/", "/", "--unshare-pid", "--proc", "/proc", "--dev", "/dev"]
     for name in sorted(os.listdir("/dev")):
         path = os.path.join("/dev", name)
         if _DEVICES.fullmatch(name) and os.access(path, os.R_OK):
@@ -274,7 +274,7 @@ def _machine() -> list[str]:
     if os.path.islink("/dev/log"):
         words += ["--symlink", os.readlink("/dev/log"), "/dev/log"]
     if os.geteuid() == 0:
-        for path in ("/sys", "/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus"):
+        for path in linux.KERNEL_SETTINGS:
             words += ["--ro-bind-try", path, path]
         words += ["--cap-drop", "ALL"]
         words += [word for each in _CAPABILITIES.split() for word in ("--cap-add", f"CAP_{each}")]
@@ -310,7 +310,7 @@ def _problem() -> str:
 def _problem_of(program: str) -> str:
     """Return what the first process behind the mask of this bubblewrap shows to be wrong; nothing is tried before."""
     _load_gpus()
-    done = ask([program, *_machine()[1:], "--", "cat", "/proc/self/status"], seconds=_MAX_PROBE_SECONDS)
+    done = ask([program, *_machine()[1:], "--", "cat", linux.OWN_STATUS], seconds=_MAX_PROBE_SECONDS)
     if done.returncode:
         lines = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
         return f"bubblewrap does not work here ({lines[-1]}); permit user namespaces"
