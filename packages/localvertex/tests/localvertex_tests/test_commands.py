@@ -76,7 +76,7 @@ def test_a_run_from_start_to_end(compiled: Compile, command: Command, command_pr
     assert not (tmp_path / "runs" / "first").exists()
     assert (tmp_path / "runs" / "second").exists()
     assert command("clean", "--yes").returncode == 0
-    assert sorted(os.listdir(tmp_path / "runs")) == [".localvertex"]
+    assert sorted(os.listdir(tmp_path / "runs")) == [".localvertex", "models"]
     assert command("list").stdout == "no runs in 'runs'\n"
 
 
