@@ -41,6 +41,7 @@ def of_scores(random: Random) -> list[Line]:
 
 
 @pytest.mark.soak
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "make"),
     [
@@ -66,6 +67,7 @@ def test_noise_passes_in_less_than_one_of_twenty_cases(name: str, make: Make) ->
 
 
 @pytest.mark.soak
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "make"), [("accuracy", of_classes), ("rmse", of_numbers), ("roc-auc", of_scores)])
 def test_an_equally_good_model_is_significantly_better_in_less_than_one_of_twenty_cases(name: str, make: Make) -> None:
     random, measure = np.random.default_rng(12), measure_of(name, [])
