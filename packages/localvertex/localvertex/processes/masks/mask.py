@@ -133,7 +133,8 @@ class Mask:
         words += shown.words if shown else covering([root] if os.path.isdir(root) else [])
         words += covering(inner, keep=os.path.realpath(Path.home()))
         for path in [*_own_temporary(text), *folders, *given]:
-            if any(_is_inside(path, each) for each in inner):
+            is_beside = not _is_inside(path, root) and not _is_inside(root, path)
+            if any(_is_inside(path, each) for each in (*inner, *(outer if is_beside else ()))):
                 words += ["--bind-try", path, path]
         ours = {name for name, value in env.items() if not _changes_all_programs(name, value)}
         for name in sorted(env.keys() - ours):
