@@ -20,7 +20,7 @@ from pathlib import Path
 from localvertex.errors import TaskFailed
 from localvertex.processes.answers import ask
 from localvertex.processes.masks import secret_places
-from localvertex.processes.masks.stand_in import MODELS, OF_THE_SERVER, PRIVATE, RECORD, StandIn
+from localvertex.processes.masks.stand_in import MODELS, OF_THE_SERVER, PRIVATE, RECORD, StandInFolder
 from localvertex_base import linux
 from localvertex_base.userinput import temporary
 
@@ -66,7 +66,7 @@ class Covered:
     env: dict[str, str]
     words: tuple[str, ...] = ()
     """What comes before the program; nothing without a mask."""
-    stand_in: StandIn | None = None
+    stand_in: StandInFolder | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -188,7 +188,7 @@ class _WorkFolder:
 
     def __init__(self, root: str, named_as: Path | None, text: str, folders: list[str], given: list[str]) -> None:
         self._root = root
-        self.stand_in = StandIn.new(root)
+        self.stand_in = StandInFolder.new(root)
         self.words = ["--bind", self.stand_in.content, root]
         named = self._named(text, {root, str(named_as)})
         self._make_missing(named)

@@ -21,7 +21,7 @@ _STAND_INS, _LOCK, _CONTENT = "masks", "lock", "content"
 
 
 @dataclass(frozen=True, kw_only=True)
-class StandIn:
+class StandInFolder:
     """A stand-in for the work folder, until `collect` is called."""
 
     root: str
@@ -35,7 +35,7 @@ class StandIn:
     """Inodes of its files by name: a program can replace a link, but not what is mounted."""
 
     @classmethod
-    def new(cls, root: str) -> "StandIn":
+    def new(cls, root: str) -> "StandInFolder":
         """Make a stand-in, after what programs that were killed have left was moved.
 
         Raises:

@@ -8,7 +8,7 @@ import pytest
 from kfp import dsl
 
 from localvertex.processes.masks.mask import Mask
-from localvertex.processes.masks.stand_in import StandIn
+from localvertex.processes.masks.stand_in import StandInFolder
 from vertex_testing.runs import STEP, Execute, FindTask
 
 pytestmark = pytest.mark.skipif(bool(Mask().warning), reason="there is no mask here")
@@ -90,8 +90,8 @@ def test_a_killed_program_leaves_what_its_processes_have_written(tmp_path: Path)
         (tmp_path / name).write_text("old")
     program = """\
 import os, signal, sys
-from localvertex.processes.masks.stand_in import StandIn
-made = StandIn.new(sys.argv[1])
+from localvertex.processes.masks.stand_in import StandInFolder
+made = StandInFolder.new(sys.argv[1])
 made.link("file")
 os.mkdir(f"{made.content}/new")
 for name in ("new/checkpoint", "again"):
@@ -100,7 +100,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
     subprocess.run([sys.executable, "-c", program, tmp_path], check=False)
     assert not (tmp_path / "new").exists()
-    others = StandIn.new(str(tmp_path)), StandIn.new(str(tmp_path))
+    others = StandInFolder.new(str(tmp_path)), StandInFolder.new(str(tmp_path))
     assert (tmp_path / "new" / "checkpoint").exists()
     assert {(tmp_path / name).read_text() for name in ("file", "again")} == {"old"}
     # Those of living programs stay.
