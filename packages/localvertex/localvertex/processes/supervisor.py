@@ -41,6 +41,9 @@ _POLL_SECONDS = 0.1
 _SETTLE_SECONDS = 0.1
 """For which a command's other processes, such as resource trackers, may end by themselves."""
 
+_MIN_STACK_BYTES = 32_768
+"""The smallest that Python allows."""
+
 _DEFAULTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE, signal.SIGCHLD)
 """Signals that the command finds with their default handling."""
 
@@ -220,8 +223,11 @@ def _skip_process_ids(number: int) -> None:
     if number:
         import _thread
 
+        # Of memory for a stack, more takes longer.
+        _thread.stack_size(_MIN_STACK_BYTES)
         for _ in range(number):
             _thread.start_new_thread(int, ())
+        _thread.stack_size(0)
         while _thread._count():  # noqa: SLF001 - `threading` takes longer to import
             time.sleep(0.0001)
 

@@ -334,6 +334,7 @@ def _load_gpus() -> None:
         ask(["nvidia-modprobe", "-u", "-c", "0"], seconds=_MAX_PROBE_SECONDS)
 
 
+@cache
 def _needed() -> tuple[str, ...]:
     """Return what no cover may contain."""
     return tuple({os.path.realpath(each) for each in (Path.home(), sys.prefix, sys.base_prefix, __file__)})

@@ -87,6 +87,11 @@ SYSTEM = (
 _BASES = {".config/": "XDG_CONFIG_HOME", ".local/share/": "XDG_DATA_HOME", ".cache/": "XDG_CACHE_HOME"}
 """Folders of a home folder that a variable may move."""
 
+_NAMES = tuple(name for text in HOME.values() for name in text.split())
+
+_SHARED = re.compile("|".join(fnmatch.translate(each) for each in SYSTEM.split() if "*" in each))
+"""Of /tmp."""
+
 _HUGGING_FACE = ("token", "stored_tokens")
 
 _MAX_ENTRIES, _MAX_CLOSED = 5_000, 100
@@ -94,14 +99,13 @@ _MAX_ENTRIES, _MAX_CLOSED = 5_000, 100
 
 def of_users(env: Mapping[str, str]) -> Iterator[str]:
     """Yield where secrets of the user may be; of all users, if this is root."""
-    names = [name for text in HOME.values() for name in text.split()]
     for home in _homes(env):
         with suppress(OSError):
             there = {*os.listdir(home)}
-            yield from (os.path.join(home, name) for name in names if name.partition("/")[0] in there)
+            yield from (os.path.join(home, name) for name in _NAMES if name.partition("/")[0] in there)
     for base, variable in _BASES.items():
         if moved := env.get(variable):
-            yield from (os.path.join(moved, name.removeprefix(base)) for name in names if name.startswith(base))
+            yield from (os.path.join(moved, name.removeprefix(base)) for name in _NAMES if name.startswith(base))
     if moved := env.get("HF_HOME"):
         yield from (os.path.join(moved, name) for name in _HUGGING_FACE)
     yield from _named(VARIABLES, env)
@@ -109,11 +113,9 @@ def of_users(env: Mapping[str, str]) -> Iterator[str]:
 
 def of_system(env: Mapping[str, str]) -> Iterator[str]:
     """Yield where sockets may be through which a program acts outside, and what only root may read."""
-    patterns = SYSTEM.split()
-    yield from (each for each in patterns if "*" not in each)
-    shared = re.compile("|".join(fnmatch.translate(each) for each in patterns if "*" in each))
+    yield from (each for each in SYSTEM.split() if "*" not in each)
     with suppress(OSError):
-        yield from (path for name in os.listdir("/tmp") if shared.match(path := f"/tmp/{name}"))  # noqa: S108
+        yield from (path for name in os.listdir("/tmp") if _SHARED.match(path := f"/tmp/{name}"))  # noqa: S108
     yield from _named(SOCKETS, env)
     if os.geteuid() == 0:
         yield from only_roots("/etc")
