@@ -31,7 +31,7 @@ def evaluate(
         report_path: File for the HTML report.
         predictions_path: File for the predictions on validation and test images, as JSON Lines; empty for none.
         is_noted: Whether to judge the score against a constant answer, and to note it next to the checkpoints
-            (`exact_resume.checkpoints.outcome`).
+            (`trainer.results.outcome`).
         minimum_score: Below this score (0 to 1), the metrics have a `reason` why the run makes no model.
 
     Raises:
@@ -47,9 +47,9 @@ def evaluate(
     from trainer.learner import libraries
 
     libraries.load()
-    from exact_resume.checkpoints import outcome
     from trainer.checkpoints import restored
     from trainer.data import staging
+    from trainer.results import outcome
     from trainer.results.report import model as report
 
     trained = restored.model_of(chosen, data)

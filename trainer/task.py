@@ -77,7 +77,9 @@ def main(arguments: list[str] | None = None) -> int:
             if weights_file.is_file(train_config.weights) and ":" not in train_config.model:
                 weights_file.require(train_config.weights)
             if found := ownership.identity_in(directory):
-                ownership.refuse_other_run(found, run_identity, directory, defaults=identity.DEFAULTS)
+                ownership.refuse_other_run(
+                    found, run_identity, directory, defaults=identity.DEFAULTS, way_on=identity.WAY_ON
+                )
     libraries.load()
     from trainer.loop import roles
     from trainer.loop.training import Training
@@ -109,7 +111,9 @@ def _is_finished(directory: str, run_identity: dict[str, Any], data: Dataset) ->
     """Refuse the result of another run; return whether this run is finished, and print its result."""
     if not (result := result_file.read_result(directory)):
         return False
-    ownership.refuse_other_run(result.get("identity", {}), run_identity, directory, defaults=identity.DEFAULTS)
+    ownership.refuse_other_run(
+        result.get("identity", {}), run_identity, directory, defaults=identity.DEFAULTS, way_on=identity.WAY_ON
+    )
     if is_finished := result_file.is_finished(directory):
         summary = identity.summary(result, data.constant_answer("validation"))
         print(f"run {result['run_id']} is finished: {summary}; nothing to do")

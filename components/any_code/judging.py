@@ -14,10 +14,10 @@ from components.compare.promotion import WITHOUT_CHAMPION, Outcome, Result, conc
 from components.registry import labels
 from components.registry.registry import Registry, Version
 from components.values import fields_of
-from exact_resume.checkpoints import outcome
 from exact_resume.files import storage
 from localvertex_base.userinput.errors import UserError
 from trainer.command_line import report_errors as report_errors  # a component imports it from here
+from trainer.results import outcome
 from trainer.results.baseline import Verdict
 
 _FORCED, _ANYWAY = "by force_promotion; ", "; force_promotion promotes it anyway"

@@ -17,12 +17,13 @@ from components.release.serving_machines import check_deployment
 from components.train import secret_variables
 from components.train.machines import Machines, check_any_code
 from components.values import fields_of, machines_in, replicas_in
-from exact_resume.checkpoints import manifest, outcome, seal
+from exact_resume.checkpoints import manifest, seal
 from exact_resume.files import storage
 from localvertex_base.userinput import paths
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.step_endpoint import is_local_step
 from trainer.command_line import report_errors as report_errors  # a component imports it from here
+from trainer.results import outcome
 
 
 class CodePlan(NamedTuple):

@@ -10,7 +10,6 @@ from components.compare.criteria import Criteria
 from components.names import model_name_for
 from components.registry import labels
 from components.registry.registry import Registry, Version
-from exact_resume.checkpoints import outcome
 from localvertex_base.userinput.errors import UserError
 from trainer import command_line
 from trainer.checkpoints import best
@@ -18,6 +17,7 @@ from trainer.command_line import report_errors as report_errors  # a component i
 from trainer.data import dataset
 from trainer.files import outputs
 from trainer.learner import libraries
+from trainer.results import outcome
 from trainer.results.baseline import Verdict
 from trainer.results.comparison.decision import Comparison, decide
 from trainer.results.comparison.not_comparable import NotComparable

@@ -9,9 +9,9 @@ from components.compare.criteria import Criteria
 from components.registry.labels import CHAMPION, CHECKPOINT, NOT_PROMOTED, REFUSED, UNDECIDED, label_value
 from components.registry.registry import Registry, Version
 from components.vertex_clients import NotFoundError
-from exact_resume.checkpoints import outcome
-from exact_resume.checkpoints.outcome import Notes
+from trainer.results import outcome
 from trainer.results.baseline import Verdict
+from trainer.results.outcome import Notes
 
 _VERSION = re.compile(r"projects/[^/]+/locations/(?P<region>[^/]+)/models/[^/@]+(@[0-9]+)?")
 """A damaged note may have any text, which the service's client would not take."""

@@ -12,11 +12,11 @@ from components.release.endpoints import Deployed, Endpoints
 from components.release.live_prediction import Trial, WrongAnswerError
 from components.release.serving_machines import ServingMachines, check_deployment
 from components.release.succession import in_turn
-from exact_resume.checkpoints import outcome
 from exact_resume.errors import InputError, RunError
 from exact_resume.files import storage
 from localvertex_base.userinput.errors import UserError
 from trainer.command_line import TrainingError, report_errors as report_errors  # a component imports it from here
+from trainer.results import outcome
 
 _ALL = 100
 _PAUSES_SECONDS = (1.0, 4.0, 16.0, 60.0)

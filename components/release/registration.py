@@ -11,11 +11,11 @@ from components.compare.promotion import Against
 from components.registry import labels
 from components.registry.registry import Registry, Version
 from components.release import succession
-from exact_resume.checkpoints import outcome
 from exact_resume.checkpoints.result_file import read_result
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.spelling import quote
 from trainer.command_line import report_errors as report_errors  # a component imports it from here
+from trainer.results import outcome
 
 _SCHEMA = "gs://google-cloud-aiplatform/schema/modelevaluation/classification_metrics_1.0.0.yaml"
 _EVALUATION = "test split"

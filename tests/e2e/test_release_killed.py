@@ -9,7 +9,7 @@ from tests.support.random_release_kills import RandomKills
 
 pytestmark = [pytest.mark.slow, pytest.mark.soak]
 
-_OUTCOME = "exact_resume.checkpoints.outcome"
+_OUTCOME = "trainer.results.outcome"
 _VERSIONS = "localvertex.store.model_versions"
 _ENDPOINTS = "components.release.endpoints"
 POINTS = [

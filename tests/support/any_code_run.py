@@ -9,7 +9,7 @@ from components.any_code import judging, releasing
 from components.compare.promotion import Outcome
 from components.registry.registry import Registry
 from components.release.registration import Recorded
-from exact_resume.checkpoints import outcome
+from trainer.results import outcome
 from vertex_testing.server import Server
 
 NAME, SERVING, REGION = "any-code", "us-docker.pkg.dev/p/r/serving:1", "us-central1"

@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from exact_resume.checkpoints import checkpoints, outcome, result_file
+from exact_resume.checkpoints import checkpoints, result_file
 from exact_resume.checkpoints.checkpoints import Best, Checkpoint
+from trainer.results import outcome
 
 
 def write_finished_run(

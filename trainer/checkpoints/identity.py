@@ -14,6 +14,7 @@ TRAINER_VERSION = "3"
 """Increase this when a change makes equal configurations compute something else: every run then starts from scratch."""
 DEFAULTS = {field.name: field.default for field in dataclasses.fields(TrainConfig)}
 """A later field is left out of the identity at its default."""
+WAY_ON = "give another --checkpoint-directory"
 _MAX_LABEL = 500
 
 

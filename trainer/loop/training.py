@@ -115,7 +115,7 @@ class Training:
             report=_print,
             observer=PlainLines(),
             defaults=identity.DEFAULTS,
-            way_on="give another --checkpoint-directory",
+            way_on=identity.WAY_ON,
         )
 
     def open_folder(self) -> None:

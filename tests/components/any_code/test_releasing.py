@@ -11,9 +11,9 @@ from components.registry.labels import ALIASES, PROJECT_LABEL
 from components.registry.registry import Registry
 from components.release.endpoints import Endpoints
 from components.release.live_prediction import WrongAnswerError
-from exact_resume.checkpoints import outcome
 from tests.components.conftest import REGION
 from tests.support import any_server
+from trainer.results import outcome
 from vertex_testing.server import Server
 
 

@@ -11,11 +11,11 @@ from components.any_code.planning import CodePlan, plan
 from components.container_image import PLACEHOLDER_IMAGE
 from components.registry.registry import Registry
 from components.train.machines import Machines
-from exact_resume.checkpoints import outcome
 from exact_resume.files import bucket, storage
 from localvertex_base.userinput import step_endpoint
 from localvertex_base.userinput.errors import UserError
 from tests.support.any_code_run import NAME, SERVING, AnyCodeRun
+from trainer.results import outcome
 from vertex_testing.cloud_storage.server import CloudStorage
 from vertex_testing.server import Server
 

@@ -19,7 +19,7 @@ from components.names import model_name_for
 from components.registry import labels
 from components.registry.registry import Registry
 from components.release.registration import Recorded, labels_at_upload, record
-from exact_resume.checkpoints import outcome, seal
+from exact_resume.checkpoints import seal
 from localvertex_base.userinput import step_endpoint
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.step_endpoint import StepEndpoint
@@ -31,7 +31,7 @@ from trainer.data import dataset
 from trainer.data.preparing import image_list
 from trainer.export import export
 from trainer.prepare import prepare
-from trainer.results import exported
+from trainer.results import exported, outcome
 from vertex_testing.html import Page
 from vertex_testing.server import Server
 

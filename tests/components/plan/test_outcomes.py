@@ -12,8 +12,8 @@ from components.plan import outcomes
 from components.plan.outcomes import Release
 from components.registry.labels import ALIASES, CHECKPOINT, PROJECT_LABEL, label_value
 from components.registry.registry import Registry
-from exact_resume.checkpoints import outcome
 from tests.support.finished import note_evaluation, write_finished_run
+from trainer.results import outcome
 from vertex_testing.server import PARENT, Server
 
 NAME, IMAGE = "pets", "example-docker.pkg.dev/p/serving:1"

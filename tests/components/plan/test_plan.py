@@ -15,12 +15,12 @@ from PIL import Image
 from components.container_image import PLACEHOLDER_IMAGE
 from components.plan.training_plan import TrainingPlan, plan
 from components.registry.labels import CHECKPOINT, PROJECT_LABEL, label_value
-from exact_resume.checkpoints.outcome import best_digest, note_registration
 from localvertex_base.userinput.errors import UserError
 from tests.support import tiny_base
 from trainer import task
 from trainer.config import TrainConfig
 from trainer.prepare import prepare
+from trainer.results.outcome import best_digest, note_registration
 from vertex_testing.cloud_storage.server import CloudStorage
 from vertex_testing.server import Server
 

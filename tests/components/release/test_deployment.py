@@ -14,12 +14,12 @@ from components.release import deployment
 from components.release.endpoints import Deployed, Endpoints
 from components.release.live_prediction import Expected, WrongAnswerError, check
 from components.release.serving_machines import ServingMachines
-from exact_resume.checkpoints import outcome
 from localvertex_base.userinput.errors import UserError
 from tests.support import answering
 from tests.support.finished import write_finished_run
 from trainer.command_line import TrainingError
 from trainer.data import dataset
+from trainer.results import outcome
 from vertex_testing.server import Server
 
 NAME, REGION, PROBABILITY = "live", "us-central1", 0.75

@@ -13,7 +13,6 @@ from components.compare.criteria import Criteria
 from components.plan.outcomes import Release, conclusion
 from components.registry.registry import Registry
 from components.release import deployment, endpoints, registration
-from exact_resume.checkpoints import outcome
 from localvertex_base.userinput import step_endpoint
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.step_endpoint import StepEndpoint
@@ -23,6 +22,7 @@ from trainer.checkpoints.identity import identity
 from trainer.command_line import TrainingError
 from trainer.config import TrainConfig
 from trainer.data import dataset
+from trainer.results import outcome
 
 VERSION = "projects/p/locations/us-central1/models/1@2"
 ENDPOINT = "projects/p/locations/us-central1/endpoints/1"

@@ -223,8 +223,8 @@ def best(directory: str) -> Checkpoint:
         return load(directory, step)
     except TornCheckpoint as error:
         raise InputError(
-            f"best checkpoint {name(step)} in {directory!r} is damaged: {error}; train again"
-            " (`python -m trainer.task`), which resumes from an older intact checkpoint or from scratch"
+            f"best checkpoint {name(step)} in {directory!r} is damaged: {error}; run the training"
+            " again, which resumes from an older intact checkpoint or from scratch"
         ) from error
 
 
@@ -241,7 +241,7 @@ def best_step(directory: str) -> int:
     if skipped and (last is None or not last.best.step):
         raise InputError(f"no validated checkpoint in {directory!r} is intact ({'; '.join(skipped)}); train again")
     if last is None:
-        raise InputError(f"no checkpoint in {directory!r}; train first (`python -m trainer.task`)")
+        raise InputError(f"no checkpoint in {directory!r}; run the training first")
     if not last.best.step:
         raise InputError(f"no checkpoint in {directory!r} has been validated yet; let the training finish an epoch")
     return last.best.step

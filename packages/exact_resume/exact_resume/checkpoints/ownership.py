@@ -25,7 +25,7 @@ def refuse_other_run(
     directory: str,
     *,
     defaults: Mapping[str, Any],
-    way_on: str = "give another --checkpoint-directory",
+    way_on: str,
 ) -> None:
     """Refuse the result of another configuration.
 

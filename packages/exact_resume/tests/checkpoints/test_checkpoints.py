@@ -149,10 +149,10 @@ def test_the_best_checkpoint_is_found_or_refused_with_the_reason(tmp_path: Path)
 def test_another_run_is_refused_by_naming_the_field() -> None:
     with pytest.raises(InputError, match=r"learning_rate is 0.1 there and 0.2 here") as caught:
         ownership.refuse_other_run(
-            {"learning_rate": 0.1, "seed": 0}, {"learning_rate": 0.2, "seed": 0}, "place", defaults={}
+            {"learning_rate": 0.1, "seed": 0}, {"learning_rate": 0.2, "seed": 0}, "place", defaults={}, way_on="move"
         )
     assert "seed" not in str(caught.value)
-    ownership.refuse_other_run({"seed": 0}, {"seed": 0}, "place", defaults={})
+    ownership.refuse_other_run({"seed": 0}, {"seed": 0}, "place", defaults={}, way_on="move")
 
 
 def test_a_save_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -59,7 +59,7 @@ const FAULTS = {
   freeze: [
     "Freeze",
     "The process gets SIGSTOP: it neither continues nor ends. Vertex AI does not detect this.",
-    "This project's trainer detects it: the peers exit within 15 seconds, or within 5 minutes while the job starts.",
+    "With exact_resume its peers exit within 15 seconds, or within 5 minutes while the job starts; then it restarts.",
     "Without peers, the job waits until you kill this replica or until its timeout.",
   ],
   preempt: [
