@@ -151,7 +151,7 @@ class ListedSource:
             if rest and "/" not in rest and self._splits.get(folder, "train") not in filled | {"train"}:
                 raise UserError(
                     f"folder {folder!r} of {directory} has images, but no class folders; sort its images into one"
-                    " sub-folder per class, or move it elsewhere"
+                    " sub-folder per class, or give only the class folders, so that prepare makes the splits"
                 )
         if len(present) < 2:
             raise UserError(

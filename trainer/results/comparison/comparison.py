@@ -113,8 +113,8 @@ def compare(
     past.refuse_exchanged(labels, first, classes.common)
     fall, score = None, functools.partial(score_of, past.metric, num_classes=len(classes.common))
     if past.score is not None and (now := score(labels, first)) < past.score - _FALL:
-        own = shown.among(past.test_images)
-        own_labels, *both = answers(own)
+        tested = shown.among(past.test_images)
+        own_labels, *both = answers(tested)
         own_first, own_second = (score(own_labels, each) for each in both)
         fall = Fall(
             metric=past.metric, recorded=past.score, now=now, num_own=len(own_labels), own=(own_first, own_second)
