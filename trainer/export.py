@@ -6,6 +6,7 @@ import sys
 
 import numpy as np
 
+from exact_resume.checkpoints import outcome
 from exact_resume.files import publication, storage
 from localvertex_base.userinput import cli, paths
 from localvertex_base.userinput.errors import UserError
@@ -17,14 +18,14 @@ from trainer.data import dataset
 from trainer.data.dataset import Dataset
 from trainer.files import outputs
 from trainer.learner import libraries
-from trainer.results import calibration, predictions
+from trainer.results import calibration, exported, predictions
 from trainer.serve import trial
 from trainer.serve.trial import TrialServer
 
 Metadata = dict[str, str | int | float]
 _OWN = re.compile(
     r"saved_model\.pb|fingerprint\.pb|variables/variables\.(?:index|data-\d+-of-\d+)"
-    r"|assets\.extra/(?:model\.json|seen_images(?:_perceptual)?)"
+    r"|assets\.extra/(?:model\.json|seen_images(?:_perceptual)?|tested_images)"
 )
 """The paths of all files of an exported model."""
 _NUM_COMPARED = 64
@@ -70,14 +71,18 @@ def _export(
 
     trained = restored.model_of(chosen, data)
     temperature = calibration.fit(predictions.predict(trained.model, staging.stage(data, "validation"), "validation"))
+    noted = outcome.notes(checkpoint_directory).evaluation
     metadata: Metadata = {
+        **{name: noted[name] for name in ("metric", "score") if noted},
         "run_id": trained.checkpoint.run_id,
         "step": trained.checkpoint.step,
         "model": trained.config.model,
         "temperature": temperature,
     }
     indices = list(range(min(_NUM_COMPARED, data.num_examples["test"])))
-    records = list(staging.stage(data, "test").records("test", indices))
+    staged = staging.stage(data, "test")
+    records = list(staged.records("test", indices))
+    tested = np.unique(seen.numbers(record.figures.content_hash for record in staged.records("test")))
     images = np.stack([record.pixels() for record in records])
     with publication.committed_directory(output_directory, last="saved_model.pb", own=_OWN) as aside:
         saved_model.write(
@@ -88,6 +93,7 @@ def _export(
             metadata=metadata,
             seen_images=seen.read(storage.join(checkpoint_directory, seen.FILE)),
         )
+        storage.write_bytes(aside / exported.TESTED_FILE, tested.astype(exported.TESTED_TYPE).tobytes())
         server.load(str(aside))
         # As the server: GPUs round more than the tolerance allows.
         with tf.device("CPU:0"):

@@ -287,6 +287,7 @@ def against(
             must_improve=criteria.must_improve,
             scores=found.scores,
         )
+        reason += f"; {found.fall}" if found.fall else ""
     except NotComparable as error:
         is_promoted, reason, is_final = False, f"no comparison is possible: {error}", error.is_final
         if error.has_other_classes and not criteria.force_promotion:

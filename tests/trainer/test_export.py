@@ -237,9 +237,11 @@ def test_one_temperature_of_the_validation_split_is_in_the_predictions_the_repor
 def test_only_what_is_needed_is_in_the_exported_folder(exported: Path, trained_directory: Path) -> None:
     found = sorted(str(path.relative_to(exported)) for path in exported.rglob("*") if path.is_file())
     others = [name for name in found if not name.startswith("variables/")]
-    extra = [f"assets.extra/{name}" for name in ("model.json", "seen_images", "seen_images_perceptual")]
+    extra = [
+        f"assets.extra/{name}" for name in ("model.json", "seen_images", "seen_images_perceptual", "tested_images")
+    ]
     assert others == [*extra, "fingerprint.pb", "saved_model.pb"]
-    for path in extra[1:]:
+    for path in extra[1:-1]:
         assert (exported / path).read_bytes() == (trained_directory / os.path.basename(path)).read_bytes()
 
 

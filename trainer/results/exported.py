@@ -11,6 +11,8 @@ METADATA_FILE = os.path.join("assets.extra", "model.json")
 """TensorFlow Serving ignores assets.extra, which is meant for additional files."""
 SEEN_FILE = os.path.join("assets.extra", seen.FILE)
 """The images that the model must not be tested on."""
+TESTED_FILE, TESTED_TYPE = os.path.join("assets.extra", "tested_images"), ">u8"
+"""The images of its test split: the first 8 bytes of each SHA-256."""
 _GRAPH_FILE = "saved_model.pb"
 
 

@@ -283,6 +283,23 @@ def test_a_better_model_becomes_a_version_of_the_same_model(release: Release) ->
     model, _ = release.register("few")
     assert release.compare("many", must_improve=True) == expected(True, "", f"{model}@1")
     assert release.metrics["p_value"] < 0.05
+    # The evaluation of the champion noted more than it has.
+    fallen = "the champion had accuracy 50.00% before its export, and has 20.59% now; on 34 of its own test images it"
+    assert "79.41% against 20.59% on 34 images: better" in release.page()
+    assert f"{fallen} has 20.59%, the new model 79.41%" in release.page()
+    assert release.metrics["num_own_test_images"] == 34
+
+
+@pytest.mark.parametrize("names", [["few", "many", "gone"], ["few", "gone"]])
+def test_a_champion_whose_classes_are_lost_is_replaced_by_a_user_only(release: Release, names: list[str]) -> None:
+    release.model_name += f"{len(names)}"
+    model, files = release.register("many")
+    metadata = json.loads((files / exported.METADATA_FILE).read_text())
+    (files / exported.METADATA_FILE).write_text(json.dumps(metadata | {"class_names": names}))
+    assert release.compare("few") == expected(False, "", f"{model}@1")
+    assert "but not 'gone'; rename the folders back if they are the same classes" in release.page()
+    assert outcome.notes(str(release.checkpoints("few"))).comparison["champion"] == f"{model}@1"
+    assert release.compare("few", force_promotion=True).is_promoted
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from localvertex_base.userinput.errors import UserError
 from trainer.data import images
 from trainer.data.sources import opening
+from trainer.data.sources.labels import sorted_unlike
 from trainer.data.sources.remarks import IRREGULAR, OTHER, OUTSIDE, Remarks, first_names
 from trainer.data.sources.source import Identity, SourceImage
 
@@ -68,7 +69,7 @@ class Listing:
 
 
 class ListedSource:
-    """Images in `<folder>/<class>/...` or `<folder>/<split>/<class>/...`."""
+    """Images in `<folder>/<class>/...`, `<folder>/<split>/<class>/...` or `<folder>/<class>/<split>/...`."""
 
     def __init__(self, listing: Listing) -> None:
         """Sort the files into splits and classes.
@@ -81,7 +82,9 @@ class ListedSource:
         """
         self.remarks, directory = listing.remarks, listing.directory
         self._listed = listing.images
-        self._splits = _splits(listing)
+        self._splits, self._class_position = _splits(listing), 1
+        if not self._splits:
+            self._splits, self._class_position = _splits_of_classes(listing), 0
         self._depth = depth = 2 if self._splits else 1
         present, self.num_images = set(), 0
         for name, _, _ in self._listed:
@@ -94,9 +97,11 @@ class ListedSource:
         folders = [name.split("/") for name in sorted(listing.folders)]
         self._hint = f"; to read its manifest, give {directory}/{min(listing.manifests)}" if listing.manifests else ""
         self._refuse_untrainable(
-            directory, {parts[-1]: "/".join(parts) for parts in folders if len(parts) == depth}, present
+            directory,
+            {parts[-1]: "/".join(parts) for parts in folders if len(parts) == self._class_position + 1},
+            present,
         )
-        self.class_names = sorted({class_name for _, class_name in present})
+        self.class_names = sorted_unlike({class_name for _, class_name in present}, directory)
 
     def images(self) -> Iterator[SourceImage]:
         """Yield all images, in the order of the listing."""
@@ -118,7 +123,9 @@ class ListedSource:
 
     def _split_and_class(self, name: str) -> tuple[str, str] | None:
         parts = name.split("/")
-        return (self._splits.get(parts[0], ""), parts[self._depth - 1]) if len(parts) > self._depth else None
+        if len(parts) <= self._depth:
+            return None
+        return self._splits.get(parts[1 - self._class_position], ""), parts[self._class_position]
 
     def _refuse_untrainable(
         self, directory: str, class_folders: dict[str, str], found_in: set[tuple[str, str]]
@@ -138,6 +145,14 @@ class ListedSource:
                 f"class folder {path!r} of {directory} has no image that can be read ({found}); add images or remove"
                 " the folder"
             )
+        filled = {split for split, _ in found_in}
+        for name, _, _ in self._listed:
+            folder, _, rest = name.partition("/")
+            if rest and "/" not in rest and self._splits.get(folder, "train") not in filled | {"train"}:
+                raise UserError(
+                    f"folder {folder!r} of {directory} has images, but no class folders; sort its images into one"
+                    " sub-folder per class, or give only the class folders, so that prepare makes the splits"
+                )
         if len(present) < 2:
             raise UserError(
                 f"only one class in {directory}: {min(present)!r}; expected two or more sub-folders, one per class"
@@ -192,3 +207,22 @@ def _splits(listing: Listing) -> dict[str, str]:
     raise UserError(
         f"{listing.directory} has split folders ({named}) but no train; add it, or rename them if they are classes"
     )
+
+
+def _splits_of_classes(listing: Listing) -> dict[str, str]:
+    """Return the split of each folder in the class folders; none if these are other folders, or only one.
+
+    Raises:
+        UserError: Only some of the images are in them.
+    """
+    paths = (name.split("/") for name, _, _ in listing.images)
+    folders = {(parts[0], parts[1] if len(parts) > 2 else "") for parts in paths if len(parts) > 1}
+    if len(names := {name for _, name in folders}) > 1 and has_splits(names):
+        return {name: _SPLIT_FOLDERS[name.lower()] for name in names}
+    found = {(top, _SPLIT_FOLDERS.get(name.lower(), "")) for top, name in folders}
+    if mixed := [top for top, split in found if split == "train" and {(top, "validation"), (top, "test")} & found]:
+        raise UserError(
+            f"class {min(mixed)!r} of {listing.directory} has split folders, but other images are in none; move all"
+            " into train, validation or test, or rename the folders if they are not splits"
+        )
+    return {}

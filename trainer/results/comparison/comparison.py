@@ -1,6 +1,7 @@
 """Evaluates a model and the champion on the same images, whose pixels are those that the prediction server makes."""
 
 import dataclasses
+import functools
 import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -16,15 +17,17 @@ from trainer.checkpoints import restored, seen
 from trainer.checkpoints.best import BestCheckpoint
 from trainer.data.dataset import Dataset
 from trainer.data.images import Pixels, to_pixels
-from trainer.models.metrics import ACCURACY
+from trainer.models.metrics import ACCURACY, score_of
 from trainer.results import exported, saved_model
-from trainer.results.comparison import class_names, images
+from trainer.results.comparison import class_names, history, images
 from trainer.results.comparison.class_names import Classes
-from trainer.results.comparison.decision import ClassResult, Comparison, scores_of
+from trainer.results.comparison.decision import ClassResult, Comparison, Fall, scores_of
 from trainer.results.comparison.images import Image, Unseen
 from trainer.results.comparison.not_comparable import NotComparable
 
 _BATCH = 32
+_FALL = 0.05
+"""Loss of the champion's score that is reported."""
 _NO_RECORD = f"its file {seen.FILE} or {seen.FILE}{seen.SECOND} is missing, empty or damaged"
 Labels = npt.NDArray[Any]
 
@@ -91,10 +94,7 @@ def compare(
     classes = class_names.match(champion.class_names, data.class_names)
     found = images.unseen(data, own, seen_by_champion)
     _check_number(found, classes, min_compared_images)
-    # Images of new classes show whether the champion knows them under names that the dataset no longer has.
-    shown = found if classes.only_champion else found.of_classes(classes.common)
     has_originals = champion.image_size != data.image_size
-    read = images.originals(data, shown, source) if has_originals else images.prepared_images(data, shown)
     network = restored.model_of(chosen, data).model
     call = tf.function(lambda pixels: network(pixels, training=False), autograph=False)
     challenger = _Model(
@@ -103,9 +103,25 @@ def compare(
         class_names=data.class_names,
         predict=lambda pixels: np.asarray(call(pixels)),
     )
-    answers = _answers_of(champion, challenger, read, classes)
+
+    def answers(shown: Unseen) -> tuple[Labels, Labels, Labels]:
+        read = images.originals(data, shown, source) if has_originals else images.prepared_images(data, shown)
+        return _answers_of(champion, challenger, read, classes)
+
+    past, shown = history.read(champion_folder), found.of_classes(classes.common)
+    labels, first, second = answers(shown)
+    past.refuse_exchanged(labels, first, classes.common)
+    fall, score = None, functools.partial(score_of, past.metric, num_classes=len(classes.common))
+    if past.score is not None and (now := score(labels, first)) < past.score - _FALL:
+        tested = shown.among(past.test_images)
+        own_labels, *both = answers(tested)
+        own_first, own_second = (score(own_labels, each) for each in both)
+        fall = Fall(
+            metric=past.metric, recorded=past.score, now=now, num_own=len(own_labels), own=(own_first, own_second)
+        )
     return dataclasses.replace(
-        result(*answers, classes=classes, metric=chosen.config.metric),
+        result(labels, first, second, classes=classes, metric=chosen.config.metric),
+        fall=fall,
         num_left_out=found.num_left_out,
         has_originals=has_originals,
         unknown=found.num_images(classes.only_challenger),
@@ -136,8 +152,6 @@ def _check_number(found: Unseen, classes: Classes, min_compared_images: int) -> 
             f"{sum(unknown.values()):,} more left out: the champion does not know the classes"
             f" {class_names.quoted_list(unknown)}"
         )
-    if classes.only_champion:
-        print(f"notice: the new model does not know the classes {class_names.quoted_list(classes.only_champion)}")
     of_common = " of classes that both models know" if classes.only_challenger else ""
     if num_kept < min_compared_images:
         raise NotComparable(
@@ -145,7 +159,7 @@ def _check_number(found: Unseen, classes: Classes, min_compared_images: int) -> 
             f" {min_compared_images:,} ({left_out})",
             is_final=True,
         )
-    if len(kept) < class_names.FEWEST_COMMON:
+    if len(kept) < class_names.FEWEST:
         raise NotComparable(
             f"the {num_kept:,} test images{of_common} that neither model has seen are all of the class"
             f" {class_names.quoted_list(kept)}; add test images of other classes",
@@ -158,12 +172,10 @@ def _answers_of(
 ) -> tuple[Labels, Labels, Labels]:
     """Return the true class and both answers of each image.
 
-    All are int32 [N]: indices into the common classes, then the champion's, then the challenger's.
+    All are int32 [N]: indices into the common classes, then the challenger's.
     """
     models = (champion, challenger)
-    numbers = {
-        name: index for index, name in enumerate((*classes.common, *classes.only_champion, *classes.only_challenger))
-    }
+    numbers = {name: index for index, name in enumerate((*classes.common, *classes.only_challenger))}
 
     def decode(image: Image) -> tuple[str, list[Pixels]]:
         data, name = image
@@ -189,25 +201,13 @@ def result(
         challenger: Answers of the new model [N].
         classes: The classes of both models.
         metric: One of `trainer.models.metrics.METRICS`.
-
-    Raises:
-        NotComparable: The champion knows a new class under another name.
     """
-    num_common, names = len(classes.common), classes.only_challenger
-    num_known = num_common + len(classes.only_champion)
-    is_new, is_lost = labels >= num_known, (champion >= num_common) & (champion < num_known)
-    num_images, num_as_lost = (
-        dict(zip(names, np.bincount(labels[each] - num_known, minlength=len(names)).tolist(), strict=True))
-        for each in (is_new, is_new & is_lost)
-    )
-    class_names.refuse_renamed(num_images, num_as_lost, classes)
-    is_compared = labels < num_common
-    labels, champion, challenger = labels[is_compared], champion[is_compared], challenger[is_compared]
+    num_common = len(classes.common)
     # Answers outside the common classes are wrong.
     first, second = (np.minimum(each, num_common) for each in (champion, challenger))
     table, scores = scores_of(metric, labels, first, second, num_common)
     per_class = _count(labels, first == labels, second == labels, classes)
-    return Comparison(table=table, scores=scores, classes=per_class, missing=classes.only_champion)
+    return Comparison(table=table, scores=scores, classes=per_class)
 
 
 def _count(labels: Labels, is_first: Labels, is_second: Labels, classes: Classes) -> list[ClassResult]:

@@ -119,6 +119,26 @@ class ClassResult:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Fall:
+    """The scores of a champion that has lost some of its score since its export."""
+
+    metric: str
+    recorded: float
+    now: float
+    num_own: int
+    """Compared images that were its test images."""
+    own: tuple[float, float]
+    """Scores of the champion and the new model on these."""
+
+    def __str__(self) -> str:
+        found = f"the champion had {self.metric} {self.recorded:.2%} before its export, and has {self.now:.2%} now; "
+        if not self.num_own:
+            return f"{found}none of its own test images is left"
+        first, second = self.own
+        return f"{found}on {self.num_own:,} of its own test images it has {first:.2%}, the new model {second:.2%}"
+
+
+@dataclass(frozen=True, kw_only=True)
 class Comparison:
     """Both models' results on images that neither has seen, of classes that both know."""
 
@@ -131,8 +151,8 @@ class Comparison:
     """Whether both saw the originals, because their image sizes differ."""
     unknown: Mapping[str, int] = field(default_factory=dict)
     """Class that the champion does not know -> number of its images, which were left out."""
-    missing: tuple[str, ...] = ()
-    """Classes of the champion that the dataset does not have; an answer with one of them is wrong."""
+    fall: Fall | None = None
+    """None: the champion has not lost much of its score, or it is unknown."""
 
     @property
     def num_unknown(self) -> int:

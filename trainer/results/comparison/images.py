@@ -2,6 +2,7 @@
 
 import dataclasses
 import hashlib
+import itertools
 from collections import Counter
 from collections.abc import Collection, Iterator
 
@@ -39,6 +40,11 @@ class Unseen:
         """Return the images of some classes."""
         kept = {name: digest for name, digest in self.content_hashes.items() if self.class_names[name] in class_names}
         return dataclasses.replace(self, content_hashes=kept)
+
+    def among(self, numbers: seen.Numbers) -> "Unseen":
+        """Return the images of some numbers, see `trainer.checkpoints.seen.numbers`."""
+        is_kept = np.isin(seen.numbers(self.content_hashes.values()), numbers)
+        return dataclasses.replace(self, content_hashes=dict(itertools.compress(self.content_hashes.items(), is_kept)))
 
     def num_images(self, class_names: Collection[str]) -> dict[str, int]:
         """Return the number of images of each of these classes, without classes that have none."""

@@ -7,7 +7,7 @@ class NotComparable(Exception):
     Args:
         reason: The message.
         is_final: Whether the same two models cannot be compared later, either: no file is missing that may come back.
-        has_other_classes: Whether the models share too few classes, so that both may be kept under names of their own.
+        has_other_classes: Whether the dataset lacks classes of the champion, so that both models may be kept.
     """
 
     def __init__(self, reason: str, *, is_final: bool = False, has_other_classes: bool = False) -> None:

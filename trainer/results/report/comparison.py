@@ -34,6 +34,9 @@ def render(*, champion: str, is_promoted: bool, reason: str, comparison: Compari
 def metrics(comparison: Comparison) -> dict[str, float]:
     """Return all figures by name."""
     table, scores = comparison.table, comparison.scores
+    fall: dict[str, float] = {}
+    if comparison.fall:
+        fall = {"champion_recorded_score": comparison.fall.recorded, "num_own_test_images": comparison.fall.num_own}
     name, smallest = scores.metric.replace("-", "_"), table.smallest_difference
     return {
         f"challenger_{name}": scores.challenger,
@@ -43,6 +46,7 @@ def metrics(comparison: Comparison) -> dict[str, float]:
         "difference": scores.difference,
         "p_value": scores.p_value,
         **({} if smallest is None else {"smallest_difference": smallest}),
+        **fall,
         "num_images": table.num_images,
         "num_left_out": comparison.num_left_out,
         "num_unknown_to_champion": comparison.num_unknown,
@@ -110,8 +114,6 @@ def _classes(comparison: Comparison) -> page.Block:
     if comparison.unknown:
         more += f" {comparison.num_unknown:,} images were left out, because the champion does not know their classes:"
         more += f" {quoted_list(comparison.unknown)}."
-    if comparison.missing:
-        more += f" The new model does not know these classes of the champion: {quoted_list(comparison.missing)}."
     return page.Table(
         title="Classes",
         note=f"Correct answers per class.{more}",

@@ -95,6 +95,16 @@ def test_spellings_of_splits(opened: Opener, spelling: str) -> None:
             ["a/1.heic", "b/2.heic"],
             r"no images in .*unreadable images: 2 \(a/1.heic: HEIC is not read; conv",
         ),
+        ([*SPLITS[:2], "test/1.png", "test/2.png"], r"folder 'test' of .* has images, but no class folders; sort its"),
+        (["a/train/1.png", "a/test/2.png", "b/3.png"], r"class 'a' of .* has split folders, but other images are in"),
+        (["a/Train/1.png", "a/val/2.png", "b/train/3.png", "b/more/4.png"], r"class 'a' of .* has split folders, but"),
+        (["a/train/1.png", "a/test/2.png", "b/test/3.png"], r"class 'b' of .* has no images in train"),
+        (["a/train/1.png", "a/test/2.png", "b/train/1.heic"], r"class folder 'b' of .*b/train/1.heic: HEIC is"),
+        (["caf\u00e9/1.png", "cafe\u0301/2.png"], r"classes 'cafe\\u0301' and 'caf\\xe9' of .* the same name in two"),
+        (
+            ["big cat/1.png", "big_cat/2.png"],
+            r"classes 'big cat' and 'big_cat' of .* are the same name in two spellings",
+        ),
         (["__MACOSX/a/1.png", ".git/b/2.png"], r"no images in .*system or hidden files and folders, ignored: 2 "),
     ],
 )
@@ -116,6 +126,26 @@ def test_a_class_may_have_the_name_of_a_split(opened: Opener, names: list[str], 
     source = opened(names)
     assert source.class_names == class_names
     assert splits(source) == {""}
+
+
+@pytest.mark.parametrize("spelling", ["train val test", "Training Testing", "train dev"])
+def test_splits_may_be_folders_in_the_class_folders(opened: Opener, spelling: str) -> None:
+    names = spelling.split()
+    source = opened([f"{name}/{split}/more/1.png" for split in names for name in ("a", "b")])
+    assert source.class_names == ["a", "b"]
+    assert source.num_images == 2 * len(names)
+    found = {(image.name.split("/")[1], image.split) for image in source.images()}
+    expected = {"train": "train", "training": "train", "test": "test", "testing": "test"}
+    assert found == {(name, expected.get(name.lower(), "validation")) for name in names}
+
+
+@pytest.mark.parametrize(
+    "names",
+    [["a/train/1.png", "b/train/2.png"], ["a/test/1.png", "b/2.png"], ["a/dev/1.png", "a/test/1.png", "b/2.png"]],
+)
+def test_other_folders_in_classes_are_not_splits(opened: Opener, names: list[str]) -> None:
+    """A class may have folders of any names; those of a split without train are no splits."""
+    assert splits(opened(names)) == {""}
 
 
 def test_an_empty_folder_of_one_split_is_fine_where_the_class_is_in_train(opened: Opener) -> None:

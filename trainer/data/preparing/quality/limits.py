@@ -46,5 +46,5 @@ def refuse_untrainable(source: str, class_names: list[str], rows: Rows) -> None:
     if missing := [split for split in SPLITS if split not in present]:
         raise UserError(
             f"{source!r} has {rows.num_contents()[0]} distinct images, too few for a {missing[0]} split; give"
-            " 3 or more per class"
+            " 3 or more per class, or, if the source has splits, this one, too"
         )

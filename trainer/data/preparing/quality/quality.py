@@ -22,6 +22,7 @@ from trainer.data.preparing.quality.kinds import (
 )
 from trainer.data.preparing.quality.near_duplicates import Finder, NearDuplicates
 from trainer.data.preparing.rows import Row, Rows
+from trainer.data.sources import labels
 from trainer.data.sources.remarks import MAX_NAMES, Remarks, first_names
 
 
@@ -113,7 +114,7 @@ class Quality:
                 self._found.add(IMBALANCE, f"{name}: {count:,}")
         spellings: dict[str, list[str]] = {}
         for name in counts:
-            spellings.setdefault(name.casefold(), []).append(name)
+            spellings.setdefault(labels.spelling(name).casefold(), []).append(name)
         for names in spellings.values():
             if len(names) > 1:
                 self._found.add(SIMILAR_LABELS, ", ".join(names), count=len(names))

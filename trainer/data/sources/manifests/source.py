@@ -10,6 +10,7 @@ from localvertex_base.userinput import paths
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.spelling import quote
 from trainer.data.sources import opening
+from trainer.data.sources.labels import sorted_unlike
 from trainer.data.sources.manifests import addresses, lines
 from trainer.data.sources.manifests.entry import BadLine, OtherTask
 from trainer.data.sources.manifests.files import ManifestFile
@@ -53,7 +54,7 @@ class ManifestSource:
             self._lines = self._unite(found)
         counts = Counter((line.label, line.split) for line in self._lines)
         self._refuse_untrainable(counts)
-        self.class_names = sorted({label for label, _ in counts})
+        self.class_names = sorted_unlike({label for label, _ in counts}, self._source)
         self.num_images = len(self._lines)
 
     def images(self) -> Iterator[SourceImage]:

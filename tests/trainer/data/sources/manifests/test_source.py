@@ -52,6 +52,11 @@ def test_csv_and_json_lines_give_the_same_images(tmp_path: Path) -> None:
     assert rows(in_csv) == rows(in_json) == expected
 
 
+def test_one_label_in_two_spellings_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"classes 'big cat' and 'big_cat' of .*m\.csv' are the same name in two"):
+        opened(tmp_path / "m.csv", "1.jpg,big cat", "2.jpg,big_cat", "3.jpg,dog")
+
+
 def test_names_are_unique(tmp_path: Path) -> None:
     source = opened(
         tmp_path / "m.csv",
