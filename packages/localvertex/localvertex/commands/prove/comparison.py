@@ -51,11 +51,12 @@ class Judgement(StrEnum):
     EQUAL = "equal"
     WITHIN_NOISE = "equal within noise"
     DIFFERENT = "different"
+    PROGRESS_LOST = "progress lost"
     DID_NOT_FINISH = "did not finish"
     CANNOT_BE_JUDGED = "cannot be judged"
 
 
-BAD = (Judgement.DIFFERENT, Judgement.DID_NOT_FINISH)
+BAD = (Judgement.DIFFERENT, Judgement.PROGRESS_LOST, Judgement.DID_NOT_FINISH)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,6 +14,7 @@ class FaultKind(StrEnum):
     EARLY = "killed-early"
     MIDDLE = "killed-in-the-middle"
     END = "killed-at-the-end"
+    TWICE = "killed-twice"
     FIRST_WRITE = "killed-at-first-write"
     SIGTERM = "sigterm"
     NOTICE = "notice"
@@ -28,10 +29,14 @@ class FaultKind(StrEnum):
 KILLS = {*FaultKind} - {FaultKind.SIGTERM, FaultKind.NOTICE, FaultKind.FROZEN, FaultKind.DISK_FULL}
 """Faults after which a replica has not ended by itself."""
 
+RESIDUES = {FaultKind.EARLY: 1, FaultKind.MIDDLE: 3, FaultKind.END: 0, FaultKind.TWICE: 2}
+"""The number of saves before a kill, modulo 4: what only every second to fourth save has is lost by one of them."""
+
 _MIDDLE = (0.4, 0.65)
 _FRACTIONS = {
     FaultKind.EARLY: (0.08, 0.25),
     FaultKind.FIRST_WRITE: (0.0, 0.0),
+    FaultKind.TWICE: (0.25, 0.35),
     FaultKind.TORN: (0.3, 0.5),
     FaultKind.DISK_FULL: (0.2, 0.5),
     FaultKind.END: (0.8, 0.93),

@@ -7,12 +7,15 @@ from functools import partial
 from pathlib import Path
 from re import Pattern
 
+from localvertex.commands.prove import progress
 from localvertex.commands.prove.causes import Cause, causes
 from localvertex.commands.prove.comparison import BAD, Comparison, Judgement, compare
 from localvertex.commands.prove.disturbance import Disturbance
 from localvertex.commands.prove.faults import FaultKind, Planned, plan
+from localvertex.commands.prove.numbers import Key, Point
 from localvertex.commands.prove.outputs import Observation, observe
 from localvertex.commands.prove.trial import ProofRun, run
+from localvertex.commands.prove.watch import State
 from localvertex.errors import TaskFailed
 from localvertex.jobs import CustomJob
 from localvertex.runner.options import Options
@@ -113,6 +116,16 @@ def prove(
         references.append(observe(trial.base, trial.logs, patterns))
         return trial.disturbance
 
+    def logged(log: Path, size: int = -1) -> list[Point]:
+        return progress.read(progress.curve(references[0]), log, patterns, size)
+
+    def first_step(checkpoints: State) -> Key | None:
+        root = folder / "start"
+        trial = run(job, root, options, pace=pace, checkpoints=checkpoints, until=lambda log: bool(logged(log)))
+        points = logged(trial.logs[0])
+        shutil.rmtree(root, ignore_errors=True)
+        return points[0].key if points else progress.END if trial.has_finished else None
+
     def result_of(planned: Planned) -> Result:
         kind = planned.kind
         unjudged = partial(Result, fault=kind, verdict=Judgement.CANNOT_BE_JUDGED)
@@ -129,6 +142,8 @@ def prove(
         rounding = {"rounding": _LOOSE} if kind is FaultKind.OTHER_WORKERS else {}
         comparison = compare(references, observe(trial.base, trial.logs, patterns), **rounding)
         verdict, reason = judge(kind, trial, comparison)
+        if verdict not in BAD and (lost := progress.lost(trial, pace, logged, first_step)):
+            verdict, reason = Judgement.PROGRESS_LOST, lost
         if verdict not in BAD:
             shutil.rmtree(root, ignore_errors=True)
         return Result(

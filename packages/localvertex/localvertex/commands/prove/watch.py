@@ -8,12 +8,13 @@ import ctypes
 import os
 import re
 import struct
+import time
 from contextlib import suppress
 from pathlib import Path
 
 from localvertex_base import linux
 
-_WRITTEN, _FROM, _TO, _CREATED, _IS_FOLDER = 0x8, 0x40, 0x80, 0x100, 0x40000000
+_CHANGED, _WRITTEN, _FROM, _TO, _CREATED, _IS_FOLDER = 0x2, 0x8, 0x40, 0x80, 0x100, 0x40000000
 """From linux/inotify.h; a file is written when it is closed after writing."""
 _HEAD = struct.Struct("iIII")
 _MAX_BYTES = 512 << 20
@@ -33,6 +34,8 @@ class FolderWatch:
         self.written = list[str]()
         """Files in the order in which they were complete, by the name that they were written with."""
         self.renames = list[tuple[str, str]]()
+        self.seconds = 0.0
+        """When the last change of a file that is no log was seen."""
         if linux.is_used():
             self._libc = ctypes.CDLL(None)
             self._fd = self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -58,6 +61,7 @@ class FolderWatch:
             number, mask, cookie, length = _HEAD.unpack_from(data, position)
             position += _HEAD.size + length
             path = self._paths.get(number, "") + os.fsdecode(data[position - length : position].rstrip(b"\0"))
+            self.seconds = self.seconds if _LOGS.search(path) else time.monotonic()
             if mask & _FROM:
                 origins[cookie] = path
             elif mask & _TO and cookie in origins:
@@ -71,7 +75,7 @@ class FolderWatch:
 
     def _add(self, path: str, written_as: str = "") -> None:
         """Watch a folder, and those in it; files of a new one may be there before it is watched."""
-        mask = _WRITTEN | _FROM | _TO | _CREATED
+        mask = _CHANGED | _WRITTEN | _FROM | _TO | _CREATED
         number = self._libc.inotify_add_watch(self._fd, os.fsencode(self._folder / path), mask)
         is_new = written_as and number not in self._paths
         self._paths[number] = path
@@ -106,6 +110,11 @@ class FolderWatch:
                 half = content[: len(content) // 2], changed
                 return before | {name: half}, name, final == name and not _TEMPORARY.search(name)
         return None
+
+
+def without_numbers(path: str) -> str:
+    """Return a path with # for each number: checkpoints of one series have the same."""
+    return re.sub(r"\d+", "#", path)
 
 
 def read_state(folder: Path) -> State:

@@ -32,6 +32,15 @@ WRONG = {
     "exit_code": {"exit code"},
     "epoch": {"steps repeated or left out"},
 }
+LOST = {
+    "never_loads": ("killed-in-the-middle", "no checkpoint is loaded"),
+    "never_saves": ("killed-in-the-middle", "no file was written"),
+    "oldest": ("killed-in-the-middle", "the oldest checkpoint is loaded"),
+    "first_attempt": ("killed-twice", "the checkpoints in attempt-0 are loaded"),
+}
+"""Trainings that end as undisturbed ones, but lose steps that were saved: a fault that shows it, and what is said."""
+NO_CAUSE = ("accumulation", "best", "metrics")
+"""Trainings whose runs differ in a way that names no cause."""
 RIGHT = [path.stem for path in sorted((TRAININGS / "right").glob("*.py"))]
 
 OWN_FOLDERS = """
@@ -93,6 +102,15 @@ def training(kind: str, name: str) -> list[str]:
     return [*words, "{checkpoints}"] if name == "in_place" else words
 
 
+def two_replicas(*command: str) -> str:
+    pool = {
+        "machineSpec": {"machineType": "n1-standard-4"},
+        "replicaCount": 1,
+        "containerSpec": {"imageUri": "gcr.io/x/y:1", "command": [*command]},
+    }
+    return json.dumps({"displayName": "two", "jobSpec": {"workerPoolSpecs": [pool, pool]}})
+
+
 @pytest.mark.slow
 def test_a_defect_is_found(prove: Prove) -> None:
     code, text, proof = prove(*training("wrong", "schedule"), faults=("killed-in-the-middle",))
@@ -138,6 +156,32 @@ def test_every_defect_is_found(prove: Prove, name: str, seed: int) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("name", LOST)
+def test_lost_progress_is_bad(prove: Prove, name: str) -> None:
+    fault, reason = LOST[name]
+    code, text, proof = prove(*training("wrong", name), faults=(fault,))
+    assert code == 1, text
+    assert [each["verdict"] for each in proof["faults"]] == ["progress lost"], text
+    assert reason in proof["faults"][0]["reason"]
+    assert not proof["faults"][0]["causes"]
+
+
+@pytest.mark.slow
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("name", [*LOST, *NO_CAUSE, "patience", "worker"])
+def test_every_silent_defect_is_found(prove: Prove, tmp_path: Path, name: str, seed: int) -> None:
+    words = training("wrong", name)
+    if name == "worker":
+        (tmp_path / "job.yaml").write_text(two_replicas(*words[1:]))
+        words = ["job.yaml"]
+    code, text, proof = prove(*words, seed=seed)
+    assert code == 1, text
+    found = {cause for each in proof["faults"] for cause in each["causes"]}
+    assert found <= ({"stopping condition not restored"} if name == "patience" else set()), text
+
+
+@pytest.mark.slow
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("name", RIGHT)
@@ -164,13 +208,8 @@ def test_the_page_in_a_browser(prove: Prove, browser: Browser) -> None:
 @pytest.mark.slow
 @pytest.mark.soak
 def test_one_of_two_replicas_is_lost(prove: Prove, tmp_path: Path) -> None:
-    command = ["python", "-c", OWN_FOLDERS, str(TRAININGS / "right" / "exact.py")]
-    pool = {
-        "machineSpec": {"machineType": "n1-standard-4"},
-        "replicaCount": 1,
-        "containerSpec": {"imageUri": "gcr.io/x/y:1", "command": command},
-    }
-    (tmp_path / "job.yaml").write_text(json.dumps({"displayName": "two", "jobSpec": {"workerPoolSpecs": [pool, pool]}}))
+    job = two_replicas("python", "-c", OWN_FOLDERS, str(TRAININGS / "right" / "exact.py"))
+    (tmp_path / "job.yaml").write_text(job)
     code, text, proof = prove("job.yaml", faults=("one-replica", "other-workers", "killed-in-the-middle"))
     assert code == 0, text
     assert {each["verdict"] for each in proof["faults"]} <= {"equal", "equal within noise"}, text
