@@ -39,7 +39,7 @@ class Progress:
         self.pattern = pattern
         self.figures: dict[str, float] = {}
         """`step` and the other groups of the last line that has a step; empty: none yet."""
-        self.first_step: int | None = None
+        self.first_step: float | None = None
         """Of the lines since the start; None: no line has had a step."""
         self._step = 0.0
         self._time = time.monotonic()

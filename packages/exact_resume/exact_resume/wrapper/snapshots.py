@@ -69,9 +69,9 @@ class Snapshots:
     """Entries that no process was writing at the last look."""
     _failures: tuple[int, int] = (0, 0)
     """The newest checkpoint, and how often the command has failed with it before its first step."""
-    _begin: int | None = None
+    _begin: float | None = None
     """The first logged step of the run's first start; None: not known."""
-    _restored_step: int = 0
+    _restored_step: float = 0
     """Of the restored checkpoint, until it is compared with the first step after it."""
     _torn: set[str] = dataclasses.field(default_factory=set)
     """Paths that were reported."""

@@ -137,16 +137,18 @@ def _is_complete(path: Path) -> bool | None:
         head = file.read(8)
         if head.startswith(b"PK"):
             return _is_whole_zip(path)
+        is_whole = None
         try:
             if path.suffix == ".json":
-                return bool(json.loads(path.read_bytes()) or True)
+                json.loads(path.read_bytes())
+                is_whole = True
             if path.suffix == ".safetensors":
                 size = struct.unpack("<Q", head)[0]
                 ends = [each["data_offsets"][1] for name, each in json.loads(file.read(size)).items() if name[0] != "_"]
-                return path.stat().st_size == 8 + size + max(ends, default=0)
+                is_whole = bool(path.stat().st_size == 8 + size + max(ends, default=0))
         except (ValueError, struct.error, LookupError, TypeError, MemoryError, OverflowError):
-            return False
-    return None
+            is_whole = False
+    return is_whole
 
 
 def _is_whole_zip(path: Path) -> bool:

@@ -70,7 +70,7 @@ def _of_curves(comparison: Comparison, logged: list[ComparedCurve]) -> list[Caus
     rates = [each for each in logged if _LEARNING_RATE.search(each.own_name)]
     losses = [each for each in logged if each not in rates and not _is_of_evaluation(each)]
     curve = max(losses, key=lambda each: ("loss" in each.title.lower(), len(each.expected)), default=None)
-    after = [key for key, each in curve.found if each.process and key in curve.expected] if curve else []
+    after = [key for key in curve.resumed_at if key in curve.expected] if curve else []
     if curve is None or not after:
         return []
     start, at = after[0], first_different.get(curve.name, ())

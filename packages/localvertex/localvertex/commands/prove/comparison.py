@@ -112,6 +112,11 @@ class ComparedCurve:
         return not self.is_of_file and len(self.expected) >= _MIN_STEPS and any(each.key for _, each in self.found)
 
     @property
+    def resumed_at(self) -> list[Key]:
+        """Its keys after the first restart, in their order."""
+        return [key for key, point in self.found if point.process]
+
+    @property
     def is_list(self) -> bool:
         """Whether it is a list of whole numbers in such a log."""
         return self.has_steps and np.size(self.first) > 1 and self.first.dtype.kind == "i"

@@ -68,6 +68,11 @@ class Point:
     """An array of numbers, or a text such as a digest."""
 
 
+def is_start(line: str) -> bool:
+    """Return whether a line of a log separates two processes."""
+    return bool(_START.search(line))
+
+
 def is_measure(name: str) -> bool:
     """Return whether a name is of what differs between equal trainings, such as a duration."""
     return not _MEASURES.isdisjoint(re.findall(r"[a-z]+", name.lower()))
@@ -95,7 +100,7 @@ def read_log(source: str, lines: Iterable[str], patterns: Sequence[re.Pattern[st
     # Of a progress bar, each state is a line.
     parts = [part for line in lines for part in _COLOUR.sub("", line[:_MAX_LINE]).split("\r")]
     for part, following in zip(parts, [*parts[1:], ""], strict=False):
-        if _START.search(part):
+        if is_start(part):
             process += 1
         elif not (_FINISHED.search(part) and _FINISHED.search(following)):
             if patterns:

@@ -51,6 +51,8 @@ class Result:
     exit_codes: list[int] = field(default_factory=list)
     seconds_lost: float = 0.0
     processes_left: int = 0
+    root: Path = Path()
+    """The folder of the run, which stays if it is bad."""
     damaged: str = ""
     """The file that the fault has hit."""
 
@@ -149,6 +151,7 @@ def prove(
         return Result(
             fault=kind,
             verdict=verdict,
+            root=root,
             reason=reason,
             causes=causes(kind, verdict, trial, comparison) if verdict in BAD else [],
             comparison=comparison,

@@ -162,6 +162,29 @@ def test_every_defect_is_found(prove: Prove, name: str, seed: int) -> None:
 
 
 @pytest.mark.slow
+def test_a_reproducer_needs_only_python(prove: Prove, tmp_path: Path) -> None:
+    folder = tmp_path / "runs" / "reproducer"
+    words = ["--reproducer", "runs/reproducer", *training("wrong", "schedule")]
+    code, text, _ = prove(*words, faults=("killed-in-the-middle",))
+    assert code == 1, text
+    (found,) = folder.glob("*/*")
+    names = {"README.md", "reproduce.py", "undisturbed", "disturbed", "program"}
+    assert {each.name for each in found.iterdir()} == names
+    assert (found / "program/schedule.py").read_bytes() == (TRAININGS / "wrong" / "schedule.py").read_bytes()
+    assert "learning-rate schedule not restored" in (found / "README.md").read_text()
+    env = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    again = subprocess.run([sys.executable, "-I", "reproduce.py"], cwd=found, env=env, capture_output=True, text=True)
+    assert again.returncode == 0, again.stderr
+    # The schedule begins anew: the same steps have other rates.
+    rates = [re.findall(rf"^[{sign}]step (\d+) .* lr (\S+)$", again.stdout, re.M) for sign in "-+"]
+    steps = {*dict(rates[0])} & {*dict(rates[1])}
+    assert steps
+    assert all(dict(rates[0])[step] != dict(rates[1])[step] for step in steps)
+    (tmp_path / "proof.json").unlink()
+    assert prove(*words)[:2] == (2, "error: --reproducer='runs/reproducer' is not empty; give a new folder\n")
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LOST)
 def test_lost_progress_is_bad(prove: Prove, name: str) -> None:
     fault, reason = LOST[name]
@@ -207,6 +230,10 @@ def test_the_page_in_a_browser(prove: Prove, browser: Browser) -> None:
     (page,) = re.findall(r"^curves: (.*)$", text, re.M)
     with opened_report(browser, Path(page)) as view:
         expect(view.get_by_role("row", name="killed-in-the-middle")).to_contain_text("schedule not restored")
+        expect(view.get_by_role("row", name="killed-in-the-middle").get_by_role("cell").nth(2)).to_have_text(
+            re.compile(r"\d+")
+        )
+        expect(view.get_by_text("A is an undisturbed run")).to_be_visible()
         expect(view.locator("canvas").first).to_be_visible()
         expect(view.locator(".letter", has_text="A").first).to_be_visible()
 
