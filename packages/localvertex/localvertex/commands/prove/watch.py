@@ -18,7 +18,7 @@ _CHANGED, _WRITTEN, _FROM, _TO, _CREATED, _IS_FOLDER = 0x2, 0x8, 0x40, 0x80, 0x1
 """From linux/inotify.h; a file is written when it is closed after writing."""
 _HEAD = struct.Struct("iIII")
 _MAX_BYTES = 512 << 20
-_LOGS = re.compile(r"(^|/)events(/|$)|tfevents|\.log$")
+LOGS = re.compile(r"(^|/)events(/|$)|tfevents|\.log$")
 """Files that grow and are no checkpoints."""
 _TEMPORARY = re.compile(r"(^|[./_-])(tmp|temp|partial|part|incomplete)([./_-]|$|\d)|~$", re.I)
 
@@ -61,7 +61,7 @@ class FolderWatch:
             number, mask, cookie, length = _HEAD.unpack_from(data, position)
             position += _HEAD.size + length
             path = self._paths.get(number, "") + os.fsdecode(data[position - length : position].rstrip(b"\0"))
-            self.seconds = self.seconds if _LOGS.search(path) else time.monotonic()
+            self.seconds = self.seconds if LOGS.search(path) else time.monotonic()
             if mask & _FROM:
                 origins[cookie] = path
             elif mask & _TO and cookie in origins:
@@ -87,7 +87,7 @@ class FolderWatch:
                     self._note(f"{written_as}{each.name}")
 
     def _note(self, path: str) -> None:
-        if not _LOGS.search(path):
+        if not LOGS.search(path):
             self.written.append(path)
 
     @property
@@ -134,7 +134,7 @@ def write_state(folder: Path, state: State) -> None:
     present = read_state(folder)
     for name in present.keys() | state.keys():
         path = folder / name
-        if _LOGS.search(name) or present.get(name) == state.get(name):
+        if LOGS.search(name) or present.get(name) == state.get(name):
             continue
         if name not in state:
             path.unlink()
@@ -154,7 +154,7 @@ def flip_bit(state: State, draw: int) -> str:
     order = [
         (changed // 10**9, len(content), name)
         for name, (content, changed) in state.items()
-        if content and not (_LOGS.search(name) or _TEMPORARY.search(name))
+        if content and not (LOGS.search(name) or _TEMPORARY.search(name))
     ]
     if not order:
         return ""

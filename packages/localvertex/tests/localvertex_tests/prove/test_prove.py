@@ -8,6 +8,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -89,7 +90,7 @@ def prove(tmp_path: Path) -> Prove:
         env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
         done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=1200)
         assert digests(TRAININGS) == before
-        assert {path.name for path in tmp_path.iterdir()} <= {"runs", "proof.json", "train.py", "job.yaml"}
+        assert {path.name for path in tmp_path.iterdir()} <= {"runs", "proof.json", "train.py", "job.yaml", "bin"}
         for path in Path("/proc").glob("[0-9]*/cmdline"):
             try:
                 assert str(tmp_path / "runs") not in path.read_text()
@@ -159,6 +160,35 @@ def test_every_defect_is_found(prove: Prove, name: str, seed: int) -> None:
     assert code == 1, text
     found = [set(each["causes"]) for each in proof["faults"] if each["causes"]]
     assert any(each & WRONG[name] for each in found), text
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not shutil.which("cc"), reason="needs a C compiler")
+@pytest.mark.parametrize(
+    ("kind", "name", "verdict"), [("right", "exact", "equal"), ("wrong", "in_place", "did not finish")]
+)
+def test_a_kill_at_every_file_event(prove: Prove, kind: str, name: str, verdict: str) -> None:
+    code, text, proof = prove(*training(kind, name), faults=("at-every-file-event",))
+    (fault,) = proof["faults"]
+    assert (code, fault["verdict"]) == (int(kind == "wrong"), verdict), text
+    assert fault["exit_codes"][0] == 137
+    if kind == "right":
+        assert int(fault["reason"].split()[0]) >= 4
+    else:
+        assert fault["reason"].startswith("at write last.npz: ")
+        assert fault["causes"] == ["checkpoint written in place"]
+
+
+@pytest.mark.slow
+def test_a_machine_without_a_compiler_cannot_judge_file_events(
+    prove: Prove, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/python").symlink_to(sys.executable)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    code, text, proof = prove(*training("right", "exact"), faults=("at-every-file-event",))
+    assert (code, proof["faults"][0]["verdict"]) == (2, "cannot be judged"), text
+    assert "found no C compiler" in proof["faults"][0]["reason"]
 
 
 @pytest.mark.slow
