@@ -36,11 +36,6 @@ class Cause(StrEnum):
 _LEARNING_RATE = re.compile(r"(^|[^a-z])(lr|learning[ _-]?rate)([^a-z]|$)", re.I)
 _EVALUATION = re.compile(r"(^|[^a-z])(val|valid|validation|test|eval|evaluate|evaluation|dev)([^a-z]|$)", re.I)
 _STEP = re.compile(r"step|iter|batch|update", re.I)
-_STATES = {
-    Cause.RANDOM_STATE: re.compile(r"rng|random|generator|bit_?gen|pcg|mt19937|\bkey", re.I),
-    Cause.DATA_ORDER: re.compile(r"order|perm|sampler|shuffle|ind(ex|ices)|seen", re.I),
-}
-"""Names of states and lists in logs and checkpoints."""
 
 
 def causes(kind: FaultKind, verdict: Judgement, trial: ProofRun, comparison: Comparison) -> list[Cause]:
@@ -93,11 +88,8 @@ def _of_curves(comparison: Comparison, logged: list[ComparedCurve]) -> list[Caus
         return [Cause.OPTIMIZER, Cause.GRADIENTS, *([] if rates else [Cause.SCHEDULE])]
     if num_equal and at[:-1] == start[:-1]:
         return []
-    # What a log or a checkpoint shows to be right is no cause.
-    lists = [each for each in comparison.curves if isinstance(each.first, str) or np.size(each.first) > 1]
-    equal = [each.title for each in lists if each.name not in first_different]
-    unknown = [cause for cause, pattern in _STATES.items() if not any(map(pattern.search, equal))] or [*_STATES]
-    return unknown if num_equal else [*unknown, Cause.WEIGHTS, Cause.STEPS]
+    by_chance = [Cause.RANDOM_STATE, Cause.DATA_ORDER]
+    return by_chance if num_equal else [*by_chance, Cause.WEIGHTS, Cause.STEPS]
 
 
 def _is_of_evaluation(curve: ComparedCurve) -> bool:

@@ -16,6 +16,7 @@ from localvertex.commands.prove.outputs import Observation
 from localvertex.commands.prove.trial import ProofRun
 from localvertex.commands.prove.watch import State, read_state, without_numbers
 from localvertex.jobs.job import PRIMARY
+from localvertex_base import linux
 
 END: Key = (float("inf"),)
 """Where a training resumes that has nothing left to do."""
@@ -58,26 +59,23 @@ def lost(trial: ProofRun, pace: Disturbance, logged: Callable[..., list[Point]],
         resumed = next((each.key for each in points if each.process > kill.process), END)
         if len(before) < _MIN_STEPS or resumed >= before[-1]:
             continue
-        if not saves and resumed == begin:
+        # Elsewhere than on Linux, no save is seen.
+        if not saves and resumed == begin and linux.is_used():
             return "the training never saved: no file was written in AIP_CHECKPOINT_DIR"
         known = logged(trial.logs[0], saves[kill.num_whole - 1].offset)[-1:] if kill.num_whole else []
         if not known or resumed >= known[-1].key:
             continue
         if resumed == begin:
-            reason = _never_loads(pace, saves[: kill.num_whole], begin, first_step)
+            # A program may write its checkpoints only later, and remove them at the end.
+            is_all = _series(pace.saves[:-1]) <= _series(saves[: kill.num_whole])
+            is_anew = is_all and first_step(read_state(pace.checkpoints)) == begin
+            reason = "no checkpoint is loaded, even of a finished run" if is_anew else ""
         else:
             reason = _first_attempt(trial, points) or _oldest(pace, resumed, first_step)
         if reason:
             shown = ["/".join(f"{each:g}" for each in key) for key in (resumed, known[0].key)]
             return f"it resumed at {shown[0]}, although a save was complete after {shown[1]}: {reason}"
     return ""
-
-
-def _never_loads(pace: Disturbance, before: Sequence[Save], begin: Key, first_step: FirstStep) -> str:
-    # A program may write its checkpoints only later, and remove them at the end.
-    is_all = _series(pace.saves[:-1]) <= _series(before)
-    is_anew = is_all and first_step(read_state(pace.checkpoints)) == begin
-    return "no checkpoint is loaded, even of a finished run" if is_anew else ""
 
 
 def _series(saves: Sequence[Save]) -> set[str]:

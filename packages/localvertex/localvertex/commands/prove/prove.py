@@ -172,13 +172,10 @@ def prove(
                 result = judged(kind, root, trial)
                 results.append(replace(result, reason=f"at {target}: {result.reason}".removesuffix(": ")))
         bad = [each for each in results if each.verdict in BAD]
-        if not results or bad:
-            return (
-                bad[0] if bad else replace(unjudged, reason="no call of the program in its checkpoint folder was seen")
-            )
-        return replace(
-            max(results, key=lambda each: each.verdict is Judgement.CANNOT_BE_JUDGED), reason=f"{len(results)} kills"
-        )
+        if bad or not results:
+            return bad[0] if bad else replace(unjudged, reason="no call in its checkpoint folder was seen")
+        worst = max(results, key=lambda each: each.verdict is Judgement.CANNOT_BE_JUDGED)
+        return replace(worst, reason=f"{len(results)} kills") if worst.verdict is Judgement.EQUAL else worst
 
     def judged(kind: FaultKind, root: Path, trial: ProofRun) -> Result:
         rounding = {"rounding": _LOOSE} if kind is FaultKind.OTHER_WORKERS else {}
