@@ -15,7 +15,7 @@ from pathlib import Path
 
 from benchmarks.soak.examples import EXAMPLES, TORCH
 from benchmarks.soak.record import Fault, Soak, options
-from localvertex.commands.prove.faults import FaultKind
+from localvertex.commands.prove.faults import DEFAULT
 
 _ROOT = Path(__file__).parents[2]
 _SMALL = ("source=digits", "image_size=16", "max_examples=300", "epochs=4", "minimum_score=0")
@@ -38,7 +38,7 @@ def main() -> int:
     # Sums in another order would give other bits.
     os.environ.update(CUDA_VISIBLE_DEVICES="-1", OMP_NUM_THREADS="1", TF_CPP_MIN_LOG_LEVEL="3", NO_GCE_CHECK="1")
     trainings = [*examples, *jobs, *(torch if TORCH.exists() else ())]
-    number = len(trainings) * len(FaultKind)
+    number = len(trainings) * len(DEFAULT)
     given = options("prove", __doc__, num_faults=number, smoke_values={"num_faults": 1})
     soak = Soak("prove", given)
     subprocess.run([sys.executable, "compile.py"], cwd=_ROOT, check=True, stdout=subprocess.DEVNULL)

@@ -81,7 +81,7 @@ def _parser() -> argparse.ArgumentParser:
         "--whole",
         metavar="RULE",
         required=True,
-        help="when one is whole: rename:PATTERN, marker:PATTERN/FILE or header:PATTERN",
+        help="when one is whole: rename:PATTERN, marker:PATTERN/FILE, header:PATTERN or closed:PATTERN",
     )
     made.add_argument(
         "--also",

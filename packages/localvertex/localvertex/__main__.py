@@ -181,6 +181,9 @@ def _add_prove(commands: "argparse._SubParsersAction[cli.Parser]") -> None:
     )
     prove.add_argument("--json", metavar="F", type=Path, help="also write the results to this file")
     prove.add_argument(
+        "--reproducer", metavar="DIR", type=Path, help="also write each bad run, for the maintainer of the program"
+    )
+    prove.add_argument(
         "--parameter",
         "-p",
         metavar="NAME=VALUE",

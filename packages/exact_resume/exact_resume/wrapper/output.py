@@ -39,6 +39,8 @@ class Progress:
         self.pattern = pattern
         self.figures: dict[str, float] = {}
         """`step` and the other groups of the last line that has a step; empty: none yet."""
+        self.first_step: float | None = None
+        """Of the lines since the start; None: no line has had a step."""
         self._step = 0.0
         self._time = time.monotonic()
 
@@ -65,6 +67,7 @@ class Progress:
                 numbers = {name: float(text) for name, text in match.groupdict("nan").items()}
                 figures = {name: value for name, value in numbers.items() if abs(value) < _LARGEST}
                 self.figures = {**figures, "step": int(numbers["step"])}
+                self.first_step = self.figures["step"] if self.first_step is None else self.first_step
 
     def log(self, log_event: Observer) -> None:
         """Log an event if the step has changed."""

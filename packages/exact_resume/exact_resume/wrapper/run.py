@@ -21,7 +21,7 @@ from exact_resume.run_folder import JOB_ID
 from exact_resume.text import report
 from exact_resume.workers import notices, place
 from exact_resume.workers.signals import StopRequest
-from exact_resume.workers.watchdog import leave_displaced
+from exact_resume.workers.watchdog import EXIT_LOST_PEER, leave_displaced
 from exact_resume.wrapper import exit_codes, guard
 from exact_resume.wrapper.output import Progress
 from exact_resume.wrapper.snapshots import Snapshots
@@ -97,6 +97,8 @@ def run(
         translated, reason = exit_codes.translate(code, table, stop_signal=stop.signal_number, error_file=error_file)
         try:
             snapshots.commit(code=code)
+            if not rank:
+                snapshots.note_end(0 if stop.signal_number or translated == EXIT_LOST_PEER else translated)
             if not translated and not rank:
                 _write_result(snapshots)
         except (OSError, NotWhole) as error:
@@ -126,6 +128,7 @@ def _follow(command: Sequence[str], snapshots: Snapshots, stop: StopRequest, err
                     readers.submit(progress.follow, source, target)
             while process.poll() is None:
                 progress.log(log_event)
+                snapshots.check_progress()
                 try:
                     if time.monotonic() >= next_commit:
                         snapshots.commit()
@@ -137,6 +140,7 @@ def _follow(command: Sequence[str], snapshots: Snapshots, stop: StopRequest, err
         finally:
             code = guard.end(process)
     progress.log(log_event)
+    snapshots.check_progress()
     return code
 
 

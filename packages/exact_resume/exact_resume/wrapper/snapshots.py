@@ -25,6 +25,10 @@ from exact_resume.wrapper.output import Progress
 from exact_resume.wrapper.whole import Files, NotWhole, Rule
 
 _FILES = "files"
+_FAILURES = "failures.json"
+"""How often the command has failed before its first step, and the checkpoint that it had."""
+_NUM_FAILURES = 2
+"""After as many, the command is started with the checkpoint before, once."""
 _COMMITTED = re.compile(r"manifest\.json|files/.*", re.DOTALL)
 _NUM_KEPT = 2
 _LARGEST_SHARE = 100
@@ -61,6 +65,14 @@ class Snapshots:
     _committed: Files = dataclasses.field(default_factory=dict)
     _versions: Files = dataclasses.field(default_factory=dict)
     """The last version of each file that was committed or restored."""
+    _seen: dict[str, Files] = dataclasses.field(default_factory=dict)
+    """Entries that no process was writing at the last look."""
+    _failures: tuple[int, int] = (0, 0)
+    """The newest checkpoint, and how often the command has failed with it before its first step."""
+    _begin: float | None = None
+    """The first logged step of the run's first start; None: not known."""
+    _restored_step: float = 0
+    """Of the restored checkpoint, until it is compared with the first step after it."""
     _torn: set[str] = dataclasses.field(default_factory=set)
     """Paths that were reported."""
     _next_time: float = 0.0
@@ -79,8 +91,19 @@ class Snapshots:
         folder = self.rule.folder
         staging = self.rule.own / "restoring"
         aside = Path(tempfile.mkdtemp(prefix="aside-", dir=self.rule.own))
-        restored = list[str]()
-        for number in checkpoints.steps(self.directory):
+        restored, numbers = list[str](), checkpoints.steps(self.directory)
+        newest, found = max(numbers, default=0), storage.read_json(storage.join(self.directory, _FAILURES))
+        is_known = isinstance(found, dict) and found.get("step") == newest
+        num_failures = found.get("failures", 0) if is_known else 0
+        self._failures = newest, num_failures
+        if num_failures == _NUM_FAILURES and len(numbers) > 1:
+            del numbers[0]
+            self.log_event(
+                "notice",
+                message=f"the command failed {num_failures} times before its first logged step with"
+                f" {manifest.name(newest)}, which is kept; this start has the one before",
+            )
+        for number in numbers:
             try:
                 content = self._stage(number, staging)
                 restored = storage.names(staging / _FILES)
@@ -95,8 +118,42 @@ class Snapshots:
             os.rename(staging / _FILES / name, folder / name)
         if restored:
             self._newest_ns, self.progress.figures = time.time_ns(), content["progress"]
+            self._begin, self._restored_step = content.get("first_step"), self.progress.figures.get("step", 0)
             self._note(self.rule.files(content["entry"]), self._files_also())
             self.log_event("restore", step=self.progress.figures.get("step", number))
+
+    def check_progress(self) -> None:
+        """Report once that the command begins where the run has begun, whatever was restored."""
+        first, restored = self.progress.first_step, self._restored_step
+        if first is None:
+            return
+        self._restored_step = 0
+        self._begin = first if self._begin is None else self._begin
+        if first <= self._begin < restored:
+            self.log_event(
+                "notice",
+                message=f"a checkpoint of step {restored} was restored, but the command's first step is {first}, as at"
+                " its first start: it does not load what is in --watch",
+            )
+
+    def note_end(self, code: int) -> None:
+        """Count a failure before the first step, or forget the earlier ones.
+
+        Args:
+            code: Exit code that says something about the command; 0: it succeeded, or was stopped.
+        """
+        newest, num_failures = self._failures
+        path = storage.join(self.directory, _FAILURES)
+        if self.progress.first_step is not None or self.number > newest:
+            storage.remove(path) if num_failures else None
+        elif code and newest and self.progress.pattern and num_failures <= _NUM_FAILURES:
+            storage.write_json(path, {"step": newest, "failures": num_failures + 1})
+            if num_failures == _NUM_FAILURES:
+                self.log_event(
+                    "notice",
+                    message="the command failed with the checkpoint before, too, so the failure is"
+                    f" its own; the next start has {manifest.name(newest)} again",
+                )
 
     def _stage(self, number: int, staging: Path) -> dict[str, Any]:
         """Copy a committed checkpoint, verify every byte of it, and return its manifest."""
@@ -129,11 +186,16 @@ class Snapshots:
         for name in self.rule.names():
             # The command may have removed it; many keep only their newest.
             with contextlib.suppress(NotWhole, *storage.MISSING):
+                found = self.rule.files(name)
+                changed_ns = max((each[0] for each in found.values()), default=0)
                 # What has a marker, or is a complete zip file, needs no other proof.
-                if self.rule.kind == "rename" and self._is_torn(self.rule.files(name), code):
+                is_new = changed_ns > newest_ns
+                if is_new and self.rule.kind == "rename" and self._is_torn(found, code, is_entry=True):
                     continue
-                found = self.rule.look(name)
-                changed_ns = max(found.values())[0]
+                if self.rule.look(name) != found or (
+                    is_new and self.rule.kind == "closed" and not self._is_closed(name, found, code)
+                ):
+                    continue
                 if changed_ns > newest_ns or (found == self._entry and not newest):
                     newest, files, newest_ns = name, found, max(changed_ns, newest_ns)
         if not newest or not self.is_first:
@@ -160,7 +222,10 @@ class Snapshots:
                 if now != before and now[1] == before[1] and now[2] <= before[2]:
                     raise NotWhole(f"{path} changed while it was copied")
             manifest.write(
-                copy, self.run | {"step": number, "entry": newest, "progress": figures, "files": _describe(copy)}
+                copy,
+                self.run
+                | {"step": number, "entry": newest, "progress": figures, "files": _describe(copy)}
+                | {"first_step": self._begin},
             )
         self.number = number
         self._newest_ns = newest_ns
@@ -183,14 +248,28 @@ class Snapshots:
                 files |= self.rule.files(name)
         return files
 
-    def _is_torn(self, files: Files, code: int | None) -> bool:
+    def _is_closed(self, name: str, files: Files, code: int | None) -> bool:
+        """Return whether no process writes an entry: it was so at the last look, too, after which the command ran."""
+        if code is not None:
+            # A kill closes half of a file, too.
+            return not code or self.rule.is_complete(files) is True
+        is_written = any(linux.is_written(self.rule.folder / path, os.getpid()) for path in files)
+        was_closed = self._seen.pop(name, {}) == files
+        self._seen |= {} if is_written else {name: files}
+        return was_closed and not is_written
+
+    def _is_torn(self, files: Files, code: int | None, *, is_entry: bool = False) -> bool:
         """Return whether a file is being written in place, or was when the command failed, and report it once.
 
-        It is the same file as at the last commit, not a new one that was renamed, and has become smaller.
+        It is the same file as at the last commit, not a new one that was renamed, and has become smaller. An entry may
+        not have changed at all, and a rename changes the time of the inode alone.
         """
         for path, (_, inode, size) in files.items():
             _, inode_before, size_before = self._versions.get(path, (0, 0, 0))
-            if inode != inode_before or size >= size_before:
+            status = (self.rule.folder / path).lstat()
+            is_same = inode == inode_before and (size < size_before or is_entry)
+            is_new = is_entry and not inode_before and code is None and linux.is_used()
+            if not (is_same or is_new) or (is_entry and status.st_ctime_ns > status.st_mtime_ns):
                 continue
             if linux.is_written(self.rule.folder / path, os.getpid()) if code is None else code:
                 if path not in self._torn:

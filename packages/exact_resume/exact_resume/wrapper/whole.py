@@ -5,6 +5,7 @@
 | `rename:PATTERN` | because the command gives it this name when it is complete; without any byte it is not |
 | `marker:PATTERN/FILE` | if the folder has this file, and none of its files is newer |
 | `header:PATTERN` | if it is a zip file (pt, npz, keras) whose directory, at the end, is complete |
+| `closed:PATTERN` | once its writer has closed it; zip files, JSON and safetensors must be complete, too |
 
 Nothing is unpickled. Links and names that begin with a dot do not count.
 """
@@ -12,6 +13,7 @@ Nothing is unpickled. Links and names that begin with a dot do not count.
 import contextlib
 import dataclasses
 import glob
+import json
 import re
 import stat
 import struct
@@ -22,7 +24,7 @@ from pathlib import Path
 from exact_resume.errors import InputError
 from exact_resume.text import quote
 
-_FORM = re.compile(r"(rename|header):[^/.][^/]*|marker:[^/.][^/]*/.+")
+_FORM = re.compile(r"(rename|header|closed):[^/.][^/]*|marker:[^/.][^/]*/.+")
 _NAME = re.compile(r"[^/.][^/]*")
 Files = dict[str, tuple[int, int, int]]
 """Of an entry, which is a file or a folder: path relative to the command's folder -> time of the last change in
@@ -39,7 +41,7 @@ class Rule:
 
     Attributes:
         folder: The command's folder.
-        kind: rename, marker or header.
+        kind: rename, marker, header or closed.
         pattern: For the name of an entry, as in a shell.
         marker: Path of the marker within the entry; empty: there is none.
         also: Patterns of names that belong to each checkpoint and are none by themselves.
@@ -60,8 +62,8 @@ class Rule:
         """
         if not _FORM.fullmatch(text):
             raise InputError(
-                f"--whole={quote(text)} is not a rule; expected rename:PATTERN, marker:PATTERN/FILE or header:PATTERN,"
-                " such as 'rename:checkpoint-*'"
+                f"--whole={quote(text)} is not a rule; expected rename:PATTERN, marker:PATTERN/FILE, header:PATTERN or"
+                " closed:PATTERN, such as 'rename:checkpoint-*'"
             )
         for each in also:
             if not _NAME.fullmatch(each):
@@ -99,11 +101,17 @@ class Rule:
         files, path = self.files(name), self.folder / name
         mark = files.get(f"{name}/{self.marker}") if self.marker else max(files.values(), default=None)
         is_whole = mark and mark[0] >= max(files.values())[0]
-        if self.kind == "rename":
+        if self.kind in ("rename", "closed"):
             is_whole = any(size for _, _, size in files.values())
-        if not is_whole or (self.kind == "header" and not _is_whole_zip(path)):
+        is_cut = self.kind == "header" and not _is_whole_zip(path)
+        if not is_whole or is_cut or (self.kind == "closed" and self.is_complete(files) is False):
             raise NotWhole(f"{name} is not whole by --whole")
         return files
+
+    def is_complete(self, files: Files) -> bool | None:
+        """Return whether files are complete, by their content; None if no reader is known for one."""
+        found = [_is_complete(self.folder / path) for path in files]
+        return False if False in found else None if None in found else True
 
     def files(self, name: str) -> Files:
         """Return the files of any name in the folder, whole or not.
@@ -122,6 +130,25 @@ class Rule:
             elif not stat.S_ISDIR(found.st_mode):
                 raise NotWhole(f"{each} is neither a file nor a folder, so {name} is not whole")
         return files
+
+
+def _is_complete(path: Path) -> bool | None:
+    with path.open("rb") as file:
+        head = file.read(8)
+        if head.startswith(b"PK"):
+            return _is_whole_zip(path)
+        is_whole = None
+        try:
+            if path.suffix == ".json":
+                json.loads(path.read_bytes())
+                is_whole = True
+            if path.suffix == ".safetensors":
+                size = struct.unpack("<Q", head)[0]
+                ends = [each["data_offsets"][1] for name, each in json.loads(file.read(size)).items() if name[0] != "_"]
+                is_whole = bool(path.stat().st_size == 8 + size + max(ends, default=0))
+        except (ValueError, struct.error, LookupError, TypeError, MemoryError, OverflowError):
+            is_whole = False
+    return is_whole
 
 
 def _is_whole_zip(path: Path) -> bool:

@@ -434,6 +434,137 @@ os.kill(os.getpid(), signal.SIGKILL)
     assert (code, stdout.splitlines()) == (0, [str({"best.txt": "whole best", "last.txt": "whole last"})]), stderr
 
 
+def test_a_larger_file_that_is_killed_while_it_is_written_in_place_is_restored_whole(wrapped: Wrapped) -> None:
+    wrapped.options = ["--whole=rename:last.txt"]
+    program = f"""{SAVED}
+rewrite("last.txt", "whole last")
+wait_for_commit(1)
+file = rewrite("last.txt", "half of a larger checkpoint", ends=False)
+wait_for_notice("last.txt is written in place")
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    assert wrapped.run(*wrapped.program(program))[0] == 137
+    code, stdout, stderr = wrapped.run(*wrapped.program(program))
+    assert (code, stdout.splitlines()) == (0, [str({"last.txt": "whole last"})]), stderr
+
+
+def test_a_file_counts_when_its_writer_has_closed_it(wrapped: Wrapped) -> None:
+    wrapped.options = ["--whole=closed:last.*"]
+    program = f"""{SAVED}
+rewrite("last.txt", "first")
+wait_for_commit(1)
+file = rewrite("last.txt", "half", ends=False)
+time.sleep(2)
+assert not os.path.exists("kept/step-000000002/manifest.json")
+file.write(" and half")
+file.close()
+wait_for_commit(2)
+file = rewrite("last.txt", "half of the third", ends=False)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    assert wrapped.run(*wrapped.program(program))[0] == 137
+    code, stdout, stderr = wrapped.run(*wrapped.program(program))
+    assert (code, stdout.splitlines()) == (0, [str({"last.txt": "half and half"})]), stderr
+
+
+def test_a_model_of_keras_counts_when_it_is_closed(wrapped: Wrapped) -> None:
+    pytest.importorskip("keras")
+    wrapped.options = ["--whole=closed:last.keras"]
+    program = """
+import glob, os, time
+import keras, numpy as np
+os.makedirs("own", exist_ok=True)
+path = "own/last.keras"
+if os.path.exists(path):
+    model = keras.models.load_model(path)
+    print("resumed", flush=True)
+else:
+    model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
+save = keras.callbacks.ModelCheckpoint(path)
+save.set_model(model)
+save.on_epoch_end(0, {})
+while not os.path.exists("kept/step-000000001/manifest.json"):
+    time.sleep(0.02)
+"""
+    assert wrapped.run(*wrapped.program(program + "os.kill(os.getpid(), 9)"))[0] == 137
+    assert wrapped.committed() == {"step-000000001": ["files/last.keras"]}
+    (wrapped.folder / "own/last.keras").write_bytes(b"PK half")
+    assert "resumed" in wrapped.run(*wrapped.program(program + "os.kill(os.getpid(), 9)"))[1]
+
+
+@pytest.mark.slow
+@pytest.mark.soak
+def test_a_file_of_torch_counts_when_it_is_closed(wrapped: Wrapped) -> None:
+    python = os.environ.get("TORCHRUN_PYTHON", sys.executable)
+    if subprocess.run([python, "-c", "import torch"], capture_output=True).returncode:
+        pytest.skip("torch is not in TORCHRUN_PYTHON")
+    wrapped.options = ["--whole=closed:last.pt"]
+    program = """
+import os, time
+import torch
+os.makedirs("own", exist_ok=True)
+print(torch.load("own/last.pt")["step"] if os.path.exists("own/last.pt") else 0, flush=True)
+torch.save({"step": 7, "weights": torch.zeros(1000)}, "own/last.pt")
+while not os.path.exists("kept/step-000000001/manifest.json"):
+    time.sleep(0.02)
+os.kill(os.getpid(), 9)
+"""
+    wrapped.program(program)
+    assert wrapped.run(python, "program.py")[0] == 137
+    (wrapped.folder / "own/last.pt").write_bytes(b"PK half")
+    assert wrapped.run(python, "program.py")[1].splitlines() == ["7"]
+
+
+UNLOADABLE = f"""{SAVED.partition("if read()")[0]}
+print("resumed with", *read(), flush=True)
+if "step-2.txt" in read() or os.path.exists("always"):
+    sys.exit(3)
+print("step 1 loss 1", flush=True)
+if os.path.exists("own/step-1.txt"):
+    sys.exit()
+save("step-1.txt", "1")
+wait_for_commit(1)
+save("step-2.txt", "2")
+wait_for_commit(2)
+sys.exit(4)
+"""
+
+
+def test_a_checkpoint_that_the_command_cannot_load_twice_is_passed_over_once(wrapped: Wrapped) -> None:
+    wrapped.program(UNLOADABLE)
+    found = [wrapped.run(sys.executable, "program.py") for _ in range(4)]
+    assert [code for code, _, _ in found] == [4, 3, 3, 0]
+    assert found[3][1].splitlines()[0] == "resumed with step-1.txt"
+
+
+def test_the_newest_checkpoint_is_restored_again_if_the_one_before_fails_too(wrapped: Wrapped) -> None:
+    wrapped.program(UNLOADABLE)
+    assert wrapped.run(sys.executable, "program.py")[0] == 4
+    (wrapped.folder / "always").touch()
+    found = [wrapped.run(sys.executable, "program.py") for _ in range(4)]
+    assert [code for code, _, _ in found] == [3, 3, 3, 3]
+    names = [stdout.splitlines()[0].rpartition(" ")[2] for _, stdout, _ in found]
+    assert names == ["step-2.txt", "step-2.txt", "step-1.txt", "step-2.txt"]
+    assert "the failure is its own" in wrapped.notices()
+    assert "step-000000002" in wrapped.committed()
+
+
+def test_a_command_that_ignores_what_was_restored_is_reported(wrapped: Wrapped) -> None:
+    program = f"""{SAVED.partition("if read()")[0]}
+for step in range(1, 6):
+    print(f"step {{step}} loss 1", flush=True)
+time.sleep(1)
+save(f"step-{{len(os.listdir('own'))}}.txt", "1")
+wait_for_commit(1)
+time.sleep(1)
+sys.exit(1)
+"""
+    assert wrapped.run(*wrapped.program(program))[0] == 1
+    assert wrapped.events("notice") == []
+    assert wrapped.run(*wrapped.program(program))[0] == 1
+    assert "the command's first step is 1, as at its first start" in wrapped.notices()
+
+
 @pytest.mark.parametrize("save", ["save", "rewrite"])
 def test_a_checkpoint_that_becomes_smaller_is_committed_once_it_is_complete(wrapped: Wrapped, save: str) -> None:
     """However it was written, a smaller `best.json` is none the less whole."""

@@ -40,6 +40,30 @@ def test_a_zip_file_counts_only_if_it_is_complete(tmp_path: Path, data: bytes) -
 
 
 @pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("a.npz", npz()),
+        ("a.json", b'{"step": 3}'),
+        (
+            "a.safetensors",
+            b"\x3b" + bytes(7) + b'{"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}     ' + bytes(8),
+        ),
+    ],
+)
+def test_a_closed_file_of_a_known_kind_has_to_be_complete(tmp_path: Path, name: str, data: bytes) -> None:
+    rule, path = Rule.parse("closed:a.*", tmp_path), tmp_path / name
+    path.write_bytes(data)
+    assert rule.is_complete(rule.look(name)) is True
+    for length in range(2, len(data)):
+        path.write_bytes(data[:length])
+        with pytest.raises(NotWhole):
+            rule.look(name)
+    path.rename(tmp_path / "a.txt")
+    (tmp_path / "a.txt").write_bytes(b"x")
+    assert rule.is_complete(rule.look("a.txt")) is None
+
+
+@pytest.mark.parametrize(
     "data",
     [b"", b"\xff" * 100, b"\x80\x04cos\nsystem\n(S'touch owned'\ntR.", b"PK\5\6" + bytes(18), b"PK\5\6" + b"\xff" * 18],
 )

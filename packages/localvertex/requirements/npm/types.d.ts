@@ -288,6 +288,8 @@ interface Curve {
   names: string[];
   points: Point[];
   evaluated: Point[];
+  /** Of a proof: the steps at which a run resumed and differs first. */
+  marks?: (number | null)[];
   resumes: [number, number][];
 }
 

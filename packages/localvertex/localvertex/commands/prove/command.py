@@ -5,12 +5,13 @@ import shutil
 import textwrap
 from datetime import UTC, datetime
 
-from localvertex.commands.prove import numbers, report, subject
+from localvertex.commands.prove import numbers, report, reproducer, subject
+from localvertex.commands.prove.comparison import BAD
 from localvertex.commands.prove.faults import FaultKind
 from localvertex.commands.prove.prove import prove
 from localvertex.runner.options import Options
 from localvertex.values.json_text import encode
-from localvertex_base.userinput import outputs
+from localvertex_base.userinput import outputs, paths
 from localvertex_base.userinput.errors import UserError
 
 PAGE = "prove.html"
@@ -27,6 +28,8 @@ def execute(options: argparse.Namespace, run_options: Options) -> int:
     outputs.check_folder("--work-dir", run_options.work_dir)
     if options.json:
         outputs.check_file("--json", options.json)
+    if (given := options.reproducer) and given.exists() and (not given.is_dir() or any(given.iterdir())):
+        raise UserError(f"--reproducer={paths.display(str(given))} is not empty; give a new folder")
     patterns = [numbers.pattern(text) for text in options.number]
     folder = run_options.work_dir.absolute() / "prove" / datetime.now(UTC).strftime("%Y%m%d-%H%M%S-%f")
     proofs = []
@@ -49,6 +52,11 @@ def execute(options: argparse.Namespace, run_options: Options) -> int:
             print("interrupted: nothing was proved, and the runs so far are removed", flush=True)
             raise
         proofs.append(proof)
+        for result in proof.results if options.reproducer else ():
+            if result.verdict in BAD:
+                target = options.reproducer / f"job-{number + 1}" / result.fault
+                reproducer.write(target, each, result, place / "undisturbed-1")
+                print(f"reproducer: {target}")
     contents = {folder / PAGE: report.page(proofs)}
     if options.json:
         contents[options.json] = encode(list(map(report.as_json, proofs))) + b"\n"

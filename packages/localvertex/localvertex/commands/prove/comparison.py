@@ -51,11 +51,12 @@ class Judgement(StrEnum):
     EQUAL = "equal"
     WITHIN_NOISE = "equal within noise"
     DIFFERENT = "different"
+    PROGRESS_LOST = "progress lost"
     DID_NOT_FINISH = "did not finish"
     CANNOT_BE_JUDGED = "cannot be judged"
 
 
-BAD = (Judgement.DIFFERENT, Judgement.DID_NOT_FINISH)
+BAD = (Judgement.DIFFERENT, Judgement.PROGRESS_LOST, Judgement.DID_NOT_FINISH)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,6 +105,21 @@ class ComparedCurve:
     def is_number(self) -> bool:
         """Whether it is one number, no list and no text."""
         return np.size(self.first) == 1 and not isinstance(self.first, str)
+
+    @property
+    def has_steps(self) -> bool:
+        """Whether it is from a log whose lines have steps or epochs."""
+        return not self.is_of_file and len(self.expected) >= _MIN_STEPS and any(each.key for _, each in self.found)
+
+    @property
+    def resumed_at(self) -> list[Key]:
+        """Its keys after the first restart, in their order."""
+        return [key for key, point in self.found if point.process]
+
+    @property
+    def is_list(self) -> bool:
+        """Whether it is a list of whole numbers in such a log."""
+        return self.has_steps and np.size(self.first) > 1 and self.first.dtype.kind == "i"
 
     @property
     def is_other(self) -> bool:
@@ -200,10 +216,12 @@ class Comparison:
         self.steps_lost = max(self.steps_lost, round(num_again * curve.gap))
         num_missing = sum(key not in seen and key < max(seen) for key in curve.expected)
         # A program may log every tenth step from where it resumed, and a kill may take the last line.
-        is_regular = curve.is_whole and curve.is_of_training and seen.keys() <= curve.expected.keys()
+        is_regular = (
+            curve.has_steps and curve.is_whole and curve.is_of_training and seen.keys() <= curve.expected.keys()
+        )
         if is_regular and num_missing > 1 + curve.found[-1][1].process:
             self.steps_missing = max(self.steps_missing, num_missing)
-        if np.size(curve.first) > 1 and EXAMPLES.search(curve.own_name):
+        if curve.is_list and EXAMPLES.search(curve.own_name):
             before = Counter(x for values in curve.expected.values() for x in np.ravel(values[0]).tolist())
             after = Counter(x for point in seen.values() for x in np.ravel(point.value).tolist())
             self.examples_repeated, self.examples_never_seen = (after - before).total(), len(before.keys() - after)

@@ -7,13 +7,13 @@ job's own loop has to do, such as a notice, it does in its next round, with the 
 import signal
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from localvertex.commands.prove.faults import KILLS, FaultKind, Planned
-from localvertex.commands.prove.watch import FolderWatch, State, flip_bit, read_state, write_state
+from localvertex.commands.prove.faults import KILLS, RESIDUES, FaultKind, Planned
+from localvertex.commands.prove.watch import FolderWatch, State, flip_bit, read_state, without_numbers, write_state
 from localvertex.jobs import Fault
 from localvertex.jobs.faults.faults import ALL, Action
 from localvertex.jobs.replica_process import ReplicaProcess
@@ -34,12 +34,41 @@ _QUANTUM_SECONDS = 0.0005
 _FROZEN_SECONDS = 2.0
 _MIN_LINES, _MIN_SAVES = 8, 3
 """Of a log that shows how far a training is; else the saves show it, and else the time."""
-_SLACK = 0.1
-"""Of the training, for which a fault waits for a moment between two saves."""
+_SLACK = 0.2
+"""Of the training, for which a fault waits for its moment between two saves."""
+_AGAIN = 0.5
+"""Of the training, after which it is killed again, whether or not it has saved since."""
 _LOOP_FAULTS = {
     FaultKind.SIGTERM: Fault(action=Action.SIGTERM, target=ALL, at_seconds=0.0, grace_seconds=10.0),
     FaultKind.NOTICE: Fault(action=Action.MAINTENANCE, target=ALL, at_seconds=0.0, grace_seconds=2.0),
 }
+
+
+@dataclass(kw_only=True)
+class Save:
+    """Files that were written in the checkpoint folder, without a line of the log between them as far as is known."""
+
+    offset: int
+    """Bytes of the log that were there before."""
+    names: set[str]
+    """The files."""
+    start: float
+    """When its first change was seen."""
+    seconds: float = 0.0
+    end_ns: int = 0
+    """When its last file was seen, by the clock of files."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kill:
+    """A kill of the primary replica."""
+
+    process: int
+    """The number of the process, counted from 0."""
+    num_saves: int
+    """How many saves had begun."""
+    num_whole: int
+    """How many were complete: nothing had changed for as long as the longest one took, or another one had begun."""
 
 
 @dataclass(kw_only=True)
@@ -52,11 +81,14 @@ class Disturbance:
         checkpoints: The checkpoint folder, which exists.
         log: The log of the primary replica.
         cancel: Cancels the job.
+        has_seen_enough: When to cancel a job without a fault.
         problem: Why the fault did not happen; empty if it has.
         damaged: The file that was hit.
         is_in_place: Whether a checkpoint is written under its final name; None: not seen.
         num_lines: Of the log.
         num_saves: Files that were written in the checkpoint folder.
+        saves: What was written together.
+        kills: What had been saved at each kill.
         seconds: The duration of the job.
         is_fast: Whether all lines and saves came within two seconds, so that a fault would miss its moment.
     """
@@ -66,17 +98,22 @@ class Disturbance:
     checkpoints: Path
     log: Path
     cancel: threading.Event = field(default_factory=threading.Event)
+    has_seen_enough: Callable[[], bool] = lambda: False
     problem: str = ENDED
     damaged: str = ""
     is_in_place: bool | None = None
     num_lines: int = 0
     num_saves: int = 0
+    saves: list[Save] = field(default_factory=list)
+    kills: list[Kill] = field(default_factory=list)
     seconds: float = 0.0
     is_fast: bool = False
     _replicas: Sequence[ReplicaProcess] = ()
     _due: list[Fault] = field(default_factory=list)
     _closed: threading.Event = field(default_factory=threading.Event)
     _seen: list[float] = field(default_factory=list)
+    _began: float = 0.0
+    """When what is being written was changed first."""
 
     def __post_init__(self) -> None:
         """Begin to watch."""
@@ -124,22 +161,36 @@ class Disturbance:
                     self.problem = self._strike(self.planned)
                 except OSError as error:
                     self.problem = f"the checkpoint folder cannot be changed: {error.strerror}"
-                if not self.problem:
+                if self.planned.kind is FaultKind.TWICE and len(self.kills) == 1:
+                    self.problem = ENDED
+                elif not self.problem:
                     return
                 self._signal(signal.SIGCONT)
             elif is_fast:
                 self._signal(signal.SIGCONT)
+            elif self.has_seen_enough():
+                self.cancel.set()
+                return
 
     def _count(self) -> None:
         lines = b""
         with suppress(OSError), self.log.open("rb") as file:
             file.seek(self._offset)
             lines = file.read()
-        saves = self._watch.poll()
+        changed = self._watch.seconds
+        saves, now = self._watch.poll(), time.monotonic()
+        self._began = self._began or (now if self._watch.seconds > changed else 0.0)
+        if saves:
+            if self._is_between or b"\n" in lines or not self.saves:
+                # Lines that came together with it may have come after it.
+                self.saves.append(Save(offset=self._offset, names=set(), start=self._began))
+            save, self._began = self.saves[-1], 0.0
+            save.names |= {*self._watch.written[-saves:]}
+            save.seconds, save.end_ns = now - save.start, time.time_ns()
         self._offset += len(lines)
         self.num_lines += lines.count(b"\n")
         self.num_saves += saves
-        self._seen += [time.monotonic()] if lines or saves else []
+        self._seen += [now] if lines or saves else []
         self._is_between = not saves and (self._is_between or b"\n" in lines)
 
     def _is_due(self, planned: Planned, pace: "Disturbance") -> bool:
@@ -150,9 +201,14 @@ class Disturbance:
             done = self.num_lines / pace.num_lines
         elif pace.num_saves >= _MIN_SAVES:
             done = self.num_saves / pace.num_saves
-        if done < planned.fraction or planned.kind in (FaultKind.EARLY, FaultKind.DISK_FULL):
+        if done < planned.fraction or planned.kind is FaultKind.DISK_FULL:
             return done >= planned.fraction
         has_saved = self.num_saves > 0 and (self._is_between or pace.num_lines < _MIN_LINES)
+        if self.kills:
+            has_resumed = has_saved and len(self.saves) > self.kills[0].num_saves + 1
+            return has_resumed or done > planned.fraction + _AGAIN
+        if (residue := RESIDUES.get(planned.kind)) is not None:
+            has_saved = has_saved and len(self.saves) % 4 == residue
         return has_saved or pace.num_saves == 0 or done > planned.fraction + _SLACK
 
     def _signal(self, number: int) -> None:
@@ -174,7 +230,7 @@ class Disturbance:
     def _strike(self, planned: Planned) -> str:
         """Do it; return why it cannot be done, empty if it is."""
         kind = planned.kind
-        is_done = self.pace and _MIN_LINES <= self.pace.num_lines <= self.num_lines
+        is_done = self.pace and not self.kills and _MIN_LINES <= self.pace.num_lines <= self.num_lines
         if is_done or not any(each.is_running for each in self._targets):
             return ENDED
         if kind in _LOOP_FAULTS:
@@ -200,6 +256,13 @@ class Disturbance:
             write_state(self.checkpoints, state)
         elif kind is FaultKind.OTHER_WORKERS:
             self.cancel.set()
+        if kind in RESIDUES:
+            num_saves, seconds = len(self.saves), time.monotonic() - self._watch.seconds
+            is_quiet = self._is_between and seconds >= max((each.seconds for each in self.saves), default=0.0)
+            is_again = len({frozenset(map(without_numbers, each.names)) for each in self.saves[-2:]}) == 1
+            num_whole = num_saves if is_quiet else (num_saves - 1) * is_again
+            process = self._replicas[0].num_starts - 1
+            self.kills.append(Kill(process=process, num_saves=num_saves, num_whole=num_whole))
         self._signal(signal.SIGKILL if kind in KILLS else signal.SIGCONT)
         return ""
 

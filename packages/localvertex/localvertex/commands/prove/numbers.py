@@ -27,8 +27,8 @@ _COUNTERS = re.compile(
 _MEASURES = frozenset(
     "at attempt attempts bytes cpu crc date duration elapsed eta etag fps gb gpu host hour hours interrupted "
     "interruption interruptions kb left mb mem memory minute minutes ms pid port ppid preempted preemption preemptions "
-    "ps remaining restart restarts resume resumed resumes retries retry rss runtime s seal sec second secs seconds "
-    "speed start started starts throughput time times timestamp took uptime wall".split()
+    "process ps remaining restart restarts resume resumed resumes retries retry rss runtime s seal sec second secs "
+    "seconds speed start started starts throughput time times timestamp took uptime wall".split()
 )
 """Words in names of what depends on the machine, the clock or the number of starts, and never on the training."""
 _NUMBER = (
@@ -36,11 +36,16 @@ _NUMBER = (
 )
 _NUMBER += r"(?![ \t]{0,2}(?:s|secs?|seconds?|ms|us|mins?|minutes?|h|hours?|[kKMGT]i?B|\w{1,20}/s(?:ec)?)\b)"
 _PAIR = re.compile(
-    r"(?<![\w.])([A-Za-z_][\w./-]{0,60})[\"']?(?:[ \t]{0,3}[=:][ \t]{0,8}|[ \t]{1,8}|(?=[\[(]))"
+    r"(?<![\w.])([A-Za-z_][\w./-]{0,60})[\"']?(?:[ \t]{0,3}[=:][ \t]{0,8}|[ \t]{1,8}|(?=[\[(])(?![\[(]\d{1,15}[\])]))"
     rf"[\[(]{{0,2}}[ \t]?({_NUMBER}(?:[, \t]{{1,8}}{_NUMBER}){{0,4096}})"
 )
 _DIGEST = re.compile(r"\b(?=[0-9]{0,15}[a-f])(?=[a-f]{0,15}[0-9])[0-9a-f]{16,128}\b")
 _ANY_NUMBER = re.compile(r"[-+]?(?:\d[\d.]{0,40}(?:[eE][-+]?\d{1,4})?|\b(?i:nan|inf(?:inity)?)\b)")
+_CLOCK = re.compile(
+    r"\b\d{4}-\d\d-\d\d(?!\d)|(?<!\d)\d\d:\d\d:\d\d(?:[.,]\d{1,9})?|\b(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
+    r"[ \t]{1,2}\d{1,2}\b|\b[IWEF]\d{4}\b"
+)
+"""Dates and times of day, also as the C++ libraries of machine learning begin their lines."""
 _COLOUR = re.compile(r"\x1b\[[\d;]{0,40}m")
 _UNFINISHED = re.compile(r"^.{0,200}?(?<!\d)(\d{1,15})/(?!\1 )\d{1,15} (?:\[\d\d:[^]]{0,1000}\]|(?:\[[=>]|━).{0,4000})")
 """A progress bar before its end, whose states depend on the clock, and whose count may begin anew after a restart."""
@@ -61,6 +66,11 @@ class Point:
     """Of the replica, counted from 0; of a file always 0."""
     value: Any
     """An array of numbers, or a text such as a digest."""
+
+
+def is_start(line: str) -> bool:
+    """Return whether a line of a log separates two processes."""
+    return bool(_START.search(line))
 
 
 def is_measure(name: str) -> bool:
@@ -90,7 +100,7 @@ def read_log(source: str, lines: Iterable[str], patterns: Sequence[re.Pattern[st
     # Of a progress bar, each state is a line.
     parts = [part for line in lines for part in _COLOUR.sub("", line[:_MAX_LINE]).split("\r")]
     for part, following in zip(parts, [*parts[1:], ""], strict=False):
-        if _START.search(part):
+        if is_start(part):
             process += 1
         elif not (_FINISHED.search(part) and _FINISHED.search(following)):
             if patterns:
@@ -99,7 +109,7 @@ def read_log(source: str, lines: Iterable[str], patterns: Sequence[re.Pattern[st
                 ]
                 words = ""
             else:
-                own = _UNFINISHED.sub("", part)
+                own = _CLOCK.sub("", _UNFINISHED.sub("", part))
                 found = _PAIR.findall(own)
                 words = re.sub(r"\s+", " ", _ANY_NUMBER.sub("#", _DIGEST.sub("@", own))).strip()
             key = tuple(float(text.split()[0].replace(",", "")) for name, text in found if _COUNTERS.fullmatch(name))

@@ -7,14 +7,17 @@ from functools import partial
 from pathlib import Path
 from re import Pattern
 
+from localvertex.commands.prove import progress
 from localvertex.commands.prove.causes import Cause, causes
 from localvertex.commands.prove.comparison import BAD, Comparison, Judgement, compare
 from localvertex.commands.prove.disturbance import Disturbance
-from localvertex.commands.prove.faults import FaultKind, Planned, plan
+from localvertex.commands.prove.faults import DEFAULT, FaultKind, Planned, build_injection, file_events, plan
+from localvertex.commands.prove.numbers import Key, Point
 from localvertex.commands.prove.outputs import Observation, observe
 from localvertex.commands.prove.trial import ProofRun, run
+from localvertex.commands.prove.watch import State
 from localvertex.errors import TaskFailed
-from localvertex.jobs import CustomJob
+from localvertex.jobs import CustomJob, images
 from localvertex.runner.options import Options
 from localvertex_base.lines import WriteLine
 from localvertex_base.userinput.errors import UserError
@@ -48,6 +51,8 @@ class Result:
     exit_codes: list[int] = field(default_factory=list)
     seconds_lost: float = 0.0
     processes_left: int = 0
+    root: Path = Path()
+    """The folder of the run, which stays if it is bad."""
     damaged: str = ""
     """The file that the fault has hit."""
 
@@ -113,6 +118,16 @@ def prove(
         references.append(observe(trial.base, trial.logs, patterns))
         return trial.disturbance
 
+    def logged(log: Path, size: int = -1) -> list[Point]:
+        return progress.read(progress.curve(references[0]), log, patterns, size)
+
+    def first_step(checkpoints: State) -> Key | None:
+        root = folder / "start"
+        trial = run(job, root, options, pace=pace, checkpoints=checkpoints, until=lambda log: bool(logged(log)))
+        points = logged(trial.logs[0])
+        shutil.rmtree(root, ignore_errors=True)
+        return points[0].key if points else progress.END if trial.has_finished else None
+
     def result_of(planned: Planned) -> Result:
         kind = planned.kind
         unjudged = partial(Result, fault=kind, verdict=Judgement.CANNOT_BE_JUDGED)
@@ -126,14 +141,54 @@ def prove(
                 break
         else:
             return unjudged(reason=trial.problem)
+        return judged(kind, root, trial)
+
+    def at_file_events() -> Result:
+        kind, results = FaultKind.FILE_EVENTS, list[Result]()
+        unjudged = Result(fault=kind, verdict=Judgement.CANNOT_BE_JUDGED)
+
+        def injected(root: Path, target: str = "", number: int = 1) -> ProofRun:
+            env = {
+                "LD_PRELOAD": str(library),
+                "PROVE_FOLDER": f"{root}/output/checkpoints",
+                "PROVE_RECORD": f"{root}.record",
+                "PROVE_TARGET": target,
+                "PROVE_NUMBER": str(number),
+            }
+            pools = tuple(replace(pool, env=pool.env | env) for pool in job.pools)
+            return run(replace(job, pools=pools), root, options, pace=pace)
+
+        try:
+            if any(images.is_container_command(pool, options.container_choice) for pool in job.pools):
+                raise TaskFailed("the calls of a container cannot be counted")
+            library = build_injection(folder)
+            injected(folder / kind)
+        except TaskFailed as error:
+            return replace(unjudged, reason=str(error))
+        for at, (target, number) in enumerate(file_events(folder / f"{kind}.record")):
+            root = folder / f"{kind}-{at + 1}"
+            trial = injected(root, target, number)
+            if Path(f"{root}.record").exists():
+                result = judged(kind, root, trial)
+                results.append(replace(result, reason=f"at {target}: {result.reason}".removesuffix(": ")))
+        bad = [each for each in results if each.verdict in BAD]
+        if bad or not results:
+            return bad[0] if bad else replace(unjudged, reason="no call in its checkpoint folder was seen")
+        worst = max(results, key=lambda each: each.verdict is Judgement.CANNOT_BE_JUDGED)
+        return replace(worst, reason=f"{len(results)} kills") if worst.verdict is Judgement.EQUAL else worst
+
+    def judged(kind: FaultKind, root: Path, trial: ProofRun) -> Result:
         rounding = {"rounding": _LOOSE} if kind is FaultKind.OTHER_WORKERS else {}
         comparison = compare(references, observe(trial.base, trial.logs, patterns), **rounding)
         verdict, reason = judge(kind, trial, comparison)
+        if verdict not in BAD and (lost := progress.lost(trial, pace, logged, first_step)):
+            verdict, reason = Judgement.PROGRESS_LOST, lost
         if verdict not in BAD:
             shutil.rmtree(root, ignore_errors=True)
         return Result(
             fault=kind,
             verdict=verdict,
+            root=root,
             reason=reason,
             causes=causes(kind, verdict, trial, comparison) if verdict in BAD else [],
             comparison=comparison,
@@ -143,7 +198,7 @@ def prove(
             damaged=trial.disturbance.damaged,
         )
 
-    planned = [each for each in plan(seed, job) if not asked or each.kind in asked]
+    planned = [each for each in plan(seed, job) if each.kind in (asked or DEFAULT)]
     pace, number = run_undisturbed(), len(planned) + 2
     report(
         f"{name}: the first undisturbed run took {pace.seconds:.1f} s; {number} runs take about "
@@ -160,7 +215,7 @@ def prove(
         run_undisturbed()
     results: list[Result] = []
     for each in planned:
-        result = result_of(each)
+        result = at_file_events() if each.kind is FaultKind.FILE_EVENTS else result_of(each)
         if each.kind is FaultKind.BIT_FLIPPED and result.causes:
             # What other kills show is no fault of the bit.
             result = replace(result, causes=next((known.causes for known in results if known.causes), result.causes))

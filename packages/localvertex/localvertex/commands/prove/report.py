@@ -2,12 +2,14 @@
 
 import math
 import textwrap
+from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from localvertex.commands.prove.comparison import BAD, Judgement
+from localvertex.commands.prove.numbers import Key
 from localvertex.commands.prove.prove import Proof, Result
 from localvertex.show.report import document
 
@@ -59,7 +61,7 @@ def as_json(proof: Proof) -> dict[str, Any]:
     faults = []
     for each in proof.results:
         fields = vars(each) | vars(each.comparison) | {"differences": list(map(str, each.comparison.differences))}
-        faults.append({name: value for name, value in fields.items() if name not in ("comparison", "curves")})
+        faults.append({name: value for name, value in fields.items() if name not in ("comparison", "curves", "root")})
     names = ("name", "seed", "num_undisturbed", "is_noisy", "exit_code")
     return {name: getattr(proof, name) for name in names} | {"faults": faults}
 
@@ -78,20 +80,31 @@ def _series(proof: Proof) -> list[dict[str, Any]]:
     curves = [each for each in every.values() if len(each.expected) > 2 and np.size(each.first) == 1]
     curves = sorted(curves, key=lambda each: "loss" not in each.title.lower())[:_MAX_CURVES]
     keys = sorted({key for each in curves for key in each.expected})
-    keys = keys[:: math.ceil(len(keys) / _MAX_POINTS) or 1]
+    drawn = keys[:: math.ceil(len(keys) / _MAX_POINTS) or 1]
+
+    def at(key: Key) -> float:
+        return key[0] if len(key) == 1 else float(bisect_left(keys, key))
+
     undisturbed = {(each.name, key): values[0] for each in curves for key, values in each.expected.items()}
+    # Where it resumed, and where it differs first.
+    marks = [
+        [
+            [key for curve in each.comparison.curves if curve.name == curves[0].name for key in curve.resumed_at[:1]],
+            [other.key for other in each.comparison.differences if other.key and not other.curve.is_of_file],
+        ]
+        for each in proof.results
+        if curves
+    ]
     found = [{(curve.name, key): point.value for curve in run for key, point in curve.found} for run in compared]
     return [
         {
             "names": [each.title for each in curves],
-            "points": [
-                [key[0] if len(key) == 1 else number, None, *(_number(run.get((each.name, key))) for each in curves)]
-                for number, key in enumerate(keys)
-            ],
+            "points": [[at(key), None, *(_number(run.get((each.name, key))) for each in curves)] for key in drawn],
             "evaluated": [],
             "resumes": [],
+            "marks": [min(map(at, each), default=None) for each in marked],
         }
-        for run in (undisturbed, *found)
+        for run, marked in zip((undisturbed, *found), ([], *(marks or [[]] * len(found))), strict=True)
     ]
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from localvertex.commands.prove.disturbance import ENDED, FILLER, Disturbance
 from localvertex.commands.prove.faults import KILLS, FaultKind, Planned
+from localvertex.commands.prove.watch import State, write_state
 from localvertex.errors import TaskFailed
 from localvertex.jobs import CustomJob, JobState, Outcome, Pool, Workspace, images, run_job
 from localvertex.jobs.faults.faults import ALL
@@ -64,7 +65,14 @@ class ProofRun:
 
 
 def run(
-    job: CustomJob, root: Path, options: Options, planned: Planned | None = None, pace: Disturbance | None = None
+    job: CustomJob,
+    root: Path,
+    options: Options,
+    planned: Planned | None = None,
+    pace: Disturbance | None = None,
+    *,
+    checkpoints: State | None = None,
+    until: Callable[[Path], bool] = lambda _: False,
 ) -> ProofRun:
     """Run a job to its end.
 
@@ -74,6 +82,8 @@ def run(
         options: How containers run, and where buckets are.
         planned: The fault; None: undisturbed.
         pace: Of an undisturbed run; None: undisturbed.
+        checkpoints: The files that the job finds in its checkpoint folder; None: none.
+        until: Ends an undisturbed job, by the log of its primary replica.
 
     Raises:
         TaskFailed: The job cannot be started, or the fault is impossible for it or on this machine.
@@ -81,6 +91,7 @@ def run(
     base, folder, kind = root / "output", root / "folder", planned and planned.kind
     (base / "checkpoints").mkdir(parents=True)
     folder.mkdir()
+    write_state(base / "checkpoints", checkpoints or {})
     job = _in_folder(job, base)
     if pace is not None:
         # What takes ten times as long hangs.
@@ -104,9 +115,10 @@ def run(
             job = following = _on_disk(job, pid, folder)
         disturbance = Disturbance(
             planned=planned,
-            pace=pace,
+            pace=pace if planned else None,
             checkpoints=outside / "checkpoints",
             log=folder / f"{PRIMARY}.log",
+            has_seen_enough=lambda: until(folder / f"{PRIMARY}.log"),
         )
         try:
             ended = [_run(job, folder, options, disturbance)]

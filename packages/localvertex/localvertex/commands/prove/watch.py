@@ -8,16 +8,17 @@ import ctypes
 import os
 import re
 import struct
+import time
 from contextlib import suppress
 from pathlib import Path
 
 from localvertex_base import linux
 
-_WRITTEN, _FROM, _TO, _CREATED, _IS_FOLDER = 0x8, 0x40, 0x80, 0x100, 0x40000000
+_CHANGED, _WRITTEN, _FROM, _TO, _CREATED, _IS_FOLDER = 0x2, 0x8, 0x40, 0x80, 0x100, 0x40000000
 """From linux/inotify.h; a file is written when it is closed after writing."""
 _HEAD = struct.Struct("iIII")
 _MAX_BYTES = 512 << 20
-_LOGS = re.compile(r"(^|/)events(/|$)|tfevents|\.log$")
+LOGS = re.compile(r"(^|/)events(/|$)|tfevents|\.log$")
 """Files that grow and are no checkpoints."""
 _TEMPORARY = re.compile(r"(^|[./_-])(tmp|temp|partial|part|incomplete)([./_-]|$|\d)|~$", re.I)
 
@@ -33,6 +34,8 @@ class FolderWatch:
         self.written = list[str]()
         """Files in the order in which they were complete, by the name that they were written with."""
         self.renames = list[tuple[str, str]]()
+        self.seconds = 0.0
+        """When the last change of a file that is no log was seen."""
         if linux.is_used():
             self._libc = ctypes.CDLL(None)
             self._fd = self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -58,6 +61,7 @@ class FolderWatch:
             number, mask, cookie, length = _HEAD.unpack_from(data, position)
             position += _HEAD.size + length
             path = self._paths.get(number, "") + os.fsdecode(data[position - length : position].rstrip(b"\0"))
+            self.seconds = self.seconds if LOGS.search(path) else time.monotonic()
             if mask & _FROM:
                 origins[cookie] = path
             elif mask & _TO and cookie in origins:
@@ -71,7 +75,7 @@ class FolderWatch:
 
     def _add(self, path: str, written_as: str = "") -> None:
         """Watch a folder, and those in it; files of a new one may be there before it is watched."""
-        mask = _WRITTEN | _FROM | _TO | _CREATED
+        mask = _CHANGED | _WRITTEN | _FROM | _TO | _CREATED
         number = self._libc.inotify_add_watch(self._fd, os.fsencode(self._folder / path), mask)
         is_new = written_as and number not in self._paths
         self._paths[number] = path
@@ -83,7 +87,7 @@ class FolderWatch:
                     self._note(f"{written_as}{each.name}")
 
     def _note(self, path: str) -> None:
-        if not _LOGS.search(path):
+        if not LOGS.search(path):
             self.written.append(path)
 
     @property
@@ -108,6 +112,11 @@ class FolderWatch:
         return None
 
 
+def without_numbers(path: str) -> str:
+    """Return a path with # for each number: checkpoints of one series have the same."""
+    return re.sub(r"\d+", "#", path)
+
+
 def read_state(folder: Path) -> State:
     """Return all files of a folder.
 
@@ -125,7 +134,7 @@ def write_state(folder: Path, state: State) -> None:
     present = read_state(folder)
     for name in present.keys() | state.keys():
         path = folder / name
-        if _LOGS.search(name) or present.get(name) == state.get(name):
+        if LOGS.search(name) or present.get(name) == state.get(name):
             continue
         if name not in state:
             path.unlink()
@@ -145,7 +154,7 @@ def flip_bit(state: State, draw: int) -> str:
     order = [
         (changed // 10**9, len(content), name)
         for name, (content, changed) in state.items()
-        if content and not (_LOGS.search(name) or _TEMPORARY.search(name))
+        if content and not (LOGS.search(name) or _TEMPORARY.search(name))
     ]
     if not order:
         return ""

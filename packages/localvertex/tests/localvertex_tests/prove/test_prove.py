@@ -8,6 +8,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -32,6 +33,21 @@ WRONG = {
     "exit_code": {"exit code"},
     "epoch": {"steps repeated or left out"},
 }
+LOST = {
+    "never_loads": ("killed-in-the-middle", "no checkpoint is loaded"),
+    "never_saves": ("killed-in-the-middle", "no file was written"),
+    "oldest": ("killed-in-the-middle", "the oldest checkpoint is loaded"),
+    "first_attempt": ("killed-twice", "the checkpoints in attempt-0 are loaded"),
+}
+"""Trainings that end as undisturbed ones, but lose steps that were saved: a fault that shows it, and what is said."""
+SILENT = {
+    "accumulation": {"optimizer not restored", "accumulated gradients not restored"},
+    "patience": {"stopping condition not restored"},
+    "best": set[str](),
+    "metrics": set[str](),
+    "worker": set[str](),
+}
+"""Trainings whose defects few faults show, and the causes that may be named."""
 RIGHT = [path.stem for path in sorted((TRAININGS / "right").glob("*.py"))]
 
 OWN_FOLDERS = """
@@ -74,7 +90,7 @@ def prove(tmp_path: Path) -> Prove:
         env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
         done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=1200)
         assert digests(TRAININGS) == before
-        assert {path.name for path in tmp_path.iterdir()} <= {"runs", "proof.json", "train.py", "job.yaml"}
+        assert {path.name for path in tmp_path.iterdir()} <= {"runs", "proof.json", "train.py", "job.yaml", "bin"}
         for path in Path("/proc").glob("[0-9]*/cmdline"):
             try:
                 assert str(tmp_path / "runs") not in path.read_text()
@@ -91,6 +107,15 @@ def prove(tmp_path: Path) -> Prove:
 def training(kind: str, name: str) -> list[str]:
     words = ["--", "python", str(TRAININGS / kind / f"{name}.py")]
     return [*words, "{checkpoints}"] if name == "in_place" else words
+
+
+def two_replicas(*command: str) -> str:
+    pool = {
+        "machineSpec": {"machineType": "n1-standard-4"},
+        "replicaCount": 1,
+        "containerSpec": {"imageUri": "gcr.io/x/y:1", "command": [*command]},
+    }
+    return json.dumps({"displayName": "two", "jobSpec": {"workerPoolSpecs": [pool, pool]}})
 
 
 @pytest.mark.slow
@@ -138,6 +163,84 @@ def test_every_defect_is_found(prove: Prove, name: str, seed: int) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(not shutil.which("cc"), reason="needs a C compiler")
+@pytest.mark.parametrize(
+    ("kind", "name", "verdict"), [("right", "exact", "equal"), ("wrong", "in_place", "did not finish")]
+)
+def test_a_kill_at_every_file_event(prove: Prove, kind: str, name: str, verdict: str) -> None:
+    code, text, proof = prove(*training(kind, name), faults=("at-every-file-event",))
+    (fault,) = proof["faults"]
+    assert (code, fault["verdict"]) == (int(kind == "wrong"), verdict), text
+    assert fault["exit_codes"][0] == 137
+    if kind == "right":
+        assert int(fault["reason"].split()[0]) >= 4
+    else:
+        assert fault["reason"].startswith("at write last.npz: ")
+        assert fault["causes"] == ["checkpoint written in place"]
+
+
+@pytest.mark.slow
+def test_a_machine_without_a_compiler_cannot_judge_file_events(
+    prove: Prove, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/python").symlink_to(sys.executable)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    code, text, proof = prove(*training("right", "exact"), faults=("at-every-file-event",))
+    assert (code, proof["faults"][0]["verdict"]) == (2, "cannot be judged"), text
+    assert "found no C compiler" in proof["faults"][0]["reason"]
+
+
+@pytest.mark.slow
+def test_a_reproducer_needs_only_python(prove: Prove, tmp_path: Path) -> None:
+    folder = tmp_path / "runs" / "reproducer"
+    words = ["--reproducer", "runs/reproducer", *training("wrong", "schedule")]
+    code, text, _ = prove(*words, faults=("killed-in-the-middle",))
+    assert code == 1, text
+    (found,) = folder.glob("*/*")
+    names = {"README.md", "reproduce.py", "undisturbed", "disturbed", "program"}
+    assert {each.name for each in found.iterdir()} == names
+    assert (found / "program/schedule.py").read_bytes() == (TRAININGS / "wrong" / "schedule.py").read_bytes()
+    assert "learning-rate schedule not restored" in (found / "README.md").read_text()
+    env = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    again = subprocess.run([sys.executable, "-I", "reproduce.py"], cwd=found, env=env, capture_output=True, text=True)
+    assert again.returncode == 0, again.stderr
+    # The schedule begins anew: the same steps have other rates.
+    rates = [re.findall(rf"^[{sign}]step (\d+) .* lr (\S+)$", again.stdout, re.M) for sign in "-+"]
+    steps = {*dict(rates[0])} & {*dict(rates[1])}
+    assert steps
+    assert all(dict(rates[0])[step] != dict(rates[1])[step] for step in steps)
+    (tmp_path / "proof.json").unlink()
+    assert prove(*words)[:2] == (2, "error: --reproducer='runs/reproducer' is not empty; give a new folder\n")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", LOST)
+def test_lost_progress_is_bad(prove: Prove, name: str) -> None:
+    fault, reason = LOST[name]
+    code, text, proof = prove(*training("wrong", name), faults=(fault,))
+    assert code == 1, text
+    assert [each["verdict"] for each in proof["faults"]] == ["progress lost"], text
+    assert reason in proof["faults"][0]["reason"]
+    assert not proof["faults"][0]["causes"]
+
+
+@pytest.mark.slow
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("name", [*LOST, *SILENT])
+def test_every_silent_defect_is_found(prove: Prove, tmp_path: Path, name: str, seed: int) -> None:
+    words = training("wrong", name)
+    if name == "worker":
+        (tmp_path / "job.yaml").write_text(two_replicas(*words[1:]))
+        words = ["job.yaml"]
+    code, text, proof = prove(*words, seed=seed)
+    assert code == 1, text
+    found = {cause for each in proof["faults"] for cause in each["causes"]}
+    assert found <= SILENT.get(name, set()), text
+
+
+@pytest.mark.slow
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("name", RIGHT)
@@ -157,6 +260,10 @@ def test_the_page_in_a_browser(prove: Prove, browser: Browser) -> None:
     (page,) = re.findall(r"^curves: (.*)$", text, re.M)
     with opened_report(browser, Path(page)) as view:
         expect(view.get_by_role("row", name="killed-in-the-middle")).to_contain_text("schedule not restored")
+        expect(view.get_by_role("row", name="killed-in-the-middle").get_by_role("cell").nth(2)).to_have_text(
+            re.compile(r"\d+")
+        )
+        expect(view.get_by_text("A is an undisturbed run")).to_be_visible()
         expect(view.locator("canvas").first).to_be_visible()
         expect(view.locator(".letter", has_text="A").first).to_be_visible()
 
@@ -164,13 +271,8 @@ def test_the_page_in_a_browser(prove: Prove, browser: Browser) -> None:
 @pytest.mark.slow
 @pytest.mark.soak
 def test_one_of_two_replicas_is_lost(prove: Prove, tmp_path: Path) -> None:
-    command = ["python", "-c", OWN_FOLDERS, str(TRAININGS / "right" / "exact.py")]
-    pool = {
-        "machineSpec": {"machineType": "n1-standard-4"},
-        "replicaCount": 1,
-        "containerSpec": {"imageUri": "gcr.io/x/y:1", "command": command},
-    }
-    (tmp_path / "job.yaml").write_text(json.dumps({"displayName": "two", "jobSpec": {"workerPoolSpecs": [pool, pool]}}))
+    job = two_replicas("python", "-c", OWN_FOLDERS, str(TRAININGS / "right" / "exact.py"))
+    (tmp_path / "job.yaml").write_text(job)
     code, text, proof = prove("job.yaml", faults=("one-replica", "other-workers", "killed-in-the-middle"))
     assert code == 0, text
     assert {each["verdict"] for each in proof["faults"]} <= {"equal", "equal within noise"}, text

@@ -160,7 +160,9 @@ function Figure({ name, sources, axis, smoothing, isLog }) {
     );
     return { at, shown, text: `${texts.join(", ")} at ${where}` };
   };
-  const resumes = isTime && !sources[0].colour ? sources[0].curve.resumes.map(([time]) => time - sources[0].start) : [];
+  const resumes = sources.flatMap(({ curve, colour, start }) =>
+    isTime && !colour ? curve.resumes.map(([time]) => time - start) : (curve.marks ?? []).flatMap((each) => each ?? []),
+  );
   return html`<${Chart} title=${titleOf(name)} over=${`by ${axis}`} read=${read}
     data=${data} isLog=${isLog}
     lines=${(/** @type {Colour} */ colour) => sources.flatMap((each) => looks(each, colour, smoothing > 0))}

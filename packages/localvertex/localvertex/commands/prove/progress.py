@@ -1,0 +1,118 @@
+"""Judges whether a restarted training has lost steps that a complete save had.
+
+A restart from before the last save is only suspicious: the program may load its best checkpoint, or save more than
+checkpoints. It is accused if it never saves, if it trains from the beginning even with the checkpoints of a finished
+run, if it continues from the newer ones when the older ones are away, or if it loads those of its first attempt only.
+"""
+
+import itertools
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from localvertex.commands.prove.disturbance import Disturbance, Save
+from localvertex.commands.prove.numbers import Key, Point, read_log
+from localvertex.commands.prove.outputs import Observation
+from localvertex.commands.prove.trial import ProofRun
+from localvertex.commands.prove.watch import State, read_state, without_numbers
+from localvertex.jobs.job import PRIMARY
+from localvertex_base import linux
+
+END: Key = (float("inf"),)
+"""Where a training resumes that has nothing left to do."""
+_MIN_STEPS = 3
+FirstStep = Callable[[State], Key | None]
+"""Starts the training undisturbed with these checkpoints, and returns its first step; None if it failed."""
+
+
+def curve(observation: Observation) -> str:
+    """Return the name of the longest series of values of the log whose steps grow; empty without one."""
+    lengths = {"": 0}
+    for name, points in observation.items():
+        keys = [each.key for each in points]
+        if name.startswith(f"{PRIMARY}|") and "|event " not in name and () not in keys and sorted({*keys}) == keys:
+            lengths[name] = len(keys)
+    return max(lengths, key=lengths.__getitem__)
+
+
+def read(name: str, log: Path, patterns: Sequence[re.Pattern[str]], size: int) -> list[Point]:
+    """Return the values of a series in the first bytes of a log, -1: in all."""
+    if not log.exists():
+        return []
+    with log.open("rb") as file:
+        lines = file.read(size).decode(errors="replace").split("\n")[:-1]
+    return [each for each in read_log(log.stem, lines, patterns) if each.name == name]
+
+
+def lost(trial: ProofRun, pace: Disturbance, logged: Callable[..., list[Point]], first_step: FirstStep) -> str:
+    """Return what a killed training has lost; empty if nothing, or if that is not known.
+
+    Args:
+        trial: The run with the kills, to its end.
+        pace: Of an undisturbed run, whose checkpoints are there.
+        logged: Returns the values that show the steps, from a log and the number of its bytes.
+        first_step: Starts the training.
+    """
+    points, saves = logged(trial.logs[0]), trial.disturbance.saves
+    for kill in trial.disturbance.kills:
+        begin, before = points[0].key if points else (), [each.key for each in points if each.process == kill.process]
+        resumed = next((each.key for each in points if each.process > kill.process), END)
+        if len(before) < _MIN_STEPS or resumed >= before[-1]:
+            continue
+        # Elsewhere than on Linux, no save is seen.
+        if not saves and resumed == begin and linux.is_used():
+            return "the training never saved: no file was written in AIP_CHECKPOINT_DIR"
+        known = logged(trial.logs[0], saves[kill.num_whole - 1].offset)[-1:] if kill.num_whole else []
+        if not known or resumed >= known[-1].key:
+            continue
+        if resumed == begin:
+            # A program may write its checkpoints only later, and remove them at the end.
+            is_all = _series(pace.saves[:-1]) <= _series(saves[: kill.num_whole])
+            is_anew = is_all and first_step(read_state(pace.checkpoints)) == begin
+            reason = "no checkpoint is loaded, even of a finished run" if is_anew else ""
+        else:
+            reason = _first_attempt(trial, points) or _oldest(pace, resumed, first_step)
+        if reason:
+            shown = ["/".join(f"{each:g}" for each in key) for key in (resumed, known[0].key)]
+            return f"it resumed at {shown[0]}, although a save was complete after {shown[1]}: {reason}"
+    return ""
+
+
+def _series(saves: Sequence[Save]) -> set[str]:
+    return {without_numbers(name) for save in saves for name in save.names}
+
+
+def _first_attempt(trial: ProofRun, points: Sequence[Point]) -> str:
+    """Compare what two processes have saved, each in a folder of its own, with what the third one has loaded."""
+    kills, saves = trial.disturbance.kills, trial.disturbance.saves
+    starts = {each.process: each.key for each in reversed(points) if each.process}
+    if len(kills) < 2 or len({*starts.values()}) != 1:
+        return ""
+    first, second = _common(saves[: kills[0].num_saves]), _common(saves[kills[0].num_saves : kills[1].num_saves])
+    if not (first and second) or first & second:
+        return ""
+    return f"the checkpoints in {min(first)} are loaded, not those in {min(second)}"
+
+
+def _common(saves: Sequence[Save]) -> set[str]:
+    """Return the folders that all of two or more saves have written in."""
+    folders = [{each.partition("/")[0] for each in save.names if "/" in each} for save in saves]
+    return set.intersection(*folders) if len(saves) > 1 else set()
+
+
+def _oldest(pace: Disturbance, resumed: Key, first_step: FirstStep) -> str:
+    """Start with one to three of the newest saves alone: if always the oldest is loaded, age decides, not the loss."""
+    state = read_state(pace.checkpoints)
+    patterns = [*map(without_numbers, state)]
+    times = {path: each[1] for path, each in state.items() if patterns.count(without_numbers(path)) > 1}
+    # Since the end of the save before.
+    ends = [0, *(each.end_ns for each in pace.saves)]
+    since = [a for a, b in itertools.pairwise(ends) if any(a < each <= b for each in times.values())]
+    steps = [resumed]
+    for end in since[: -_MIN_STEPS - 1 : -1] if len(since) > _MIN_STEPS else ():
+        steps.insert(
+            1, first_step({path: each for path, each in state.items() if times.get(path, end + 1) > end}) or ()
+        )
+        if steps[1] <= resumed:
+            return ""
+    return "the oldest checkpoint is loaded, not the newest" if sorted({*steps}) == steps != [resumed] else ""

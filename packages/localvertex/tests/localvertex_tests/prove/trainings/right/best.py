@@ -1,0 +1,28 @@
+"""Saves the last and the best weights, and resumes from the best."""
+
+import os
+import time
+
+import numpy as np
+
+folder = os.environ["AIP_CHECKPOINT_DIR"]
+data = np.random.default_rng(8).normal(size=(200, 3))
+target = data @ np.array([1.0, 2.0, 3.0]) + np.random.default_rng(5).normal(size=200)
+weights, start, best = np.zeros(3), 0, np.inf
+if os.path.exists(f"{folder}/best.npz"):
+    with np.load(f"{folder}/best.npz") as last:
+        weights, start, best = last["weights"], int(last["step"]), float(last["loss"])
+for step in range(start, 140):
+    rows = np.random.default_rng([3, step]).integers(200, size=10)
+    error = data[rows] @ weights - target[rows]
+    weights = weights - 0.1 * data[rows].T @ error / 10
+    loss = np.mean((data @ weights - target) ** 2)
+    print(f"step {step} val_loss {loss:.8f}", flush=True)
+    time.sleep(0.01)
+    if step % 10 == 9:
+        for name in ["best"] * bool(loss < best) + ["last"]:
+            np.savez(f"{folder}/new.tmp.npz", weights=weights, step=step + 1, loss=loss)
+            os.replace(f"{folder}/new.tmp.npz", f"{folder}/{name}.npz")
+        best = min(best, loss)
+os.makedirs(os.environ["AIP_MODEL_DIR"], exist_ok=True)
+np.savez(os.environ["AIP_MODEL_DIR"] + "/model.npz", weights=weights)
