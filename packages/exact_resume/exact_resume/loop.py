@@ -14,8 +14,11 @@ what they have seen, and stop, save and end with the same step.
 """
 
 import contextlib
+import gc
+import itertools
 import math
 import numbers
+import operator
 import os
 import signal
 import threading
@@ -131,6 +134,7 @@ class Run:
         self._watchdog_seconds, self._peer_timeout_seconds = watchdog_seconds, peer_timeout_seconds
         self._reason, self._is_inside, self._is_finished, self._owes_save = "", False, False, False
         self._values: dict[str, list[Any]] = {}
+        self._logged: dict[str, float] = {}
         self._first_step, self._num_seen, self._seconds = 0, 0, 0.0
 
     def __enter__(self) -> Self:
@@ -207,7 +211,7 @@ class Run:
         if is_left:
             report(
                 f"the loop was left after step {self.step} of {self.num_steps}, so the run is not finished; call"
-                " run.finish(reason) before `break` if these steps are enough"
+                " run.finish(reason) before `break` if these steps are enough, and let `run` be the first in `zip`"
             )
             raise SystemExit(1)
 
@@ -251,7 +255,13 @@ class Run:
                 if name in _STEPS_FIELDS:
                     raise InputError(f"run.log has a field {name!r} of its own; give the number another name")
                 self._values[name] = []
-            self._values[name].append(value)
+            # With its gradient, a tensor of PyTorch would keep the memory of its step.
+            self._values[name].append(value.detach() if hasattr(value, "detach") else value)
+
+    @property
+    def logged(self) -> dict[str, float]:
+        """Return the last value of each logged number, also in a finished run that is started again."""
+        return self._logged | {name: _number(name, values[-1]) for name, values in self._values.items()}
 
     def finish(self, reason: str) -> None:
         """End the run with the present step, for example because the loss no longer falls; `break` may follow.
@@ -375,7 +385,8 @@ class Run:
             # A worker that the run did not have keeps what the program has seeded.
             for first, tree in content["generators"][self.rank : self.rank + 1]:
                 states.set_generators(states.read(tree, found.arrays[first:]))
-            self._reason = content["reason"]
+            # Earlier versions have not saved what was logged.
+            self._reason, self._logged = content["reason"], content.get("logged", {})
             self._is_finished = result_file.is_finished(self._directory, expected_run_id=self._folder.run_id)
             self._folder.log_event("restore", step=self.step, seconds=time.monotonic() - started)
             report(f"run {self._folder.run_id} resumes after step {self.step} of {self.num_steps}")
@@ -432,6 +443,17 @@ class Run:
                     " began, so each save would count an item too many; take them in their step: `for step, item in"
                     f" zip(run, {name})`"
                 )
+        # A zip has a tuple of its iterators, which takes an item from each before `run`.
+        for each in filter(lambda each: type(each) is tuple, gc.get_referrers(self)):
+            is_zip = any(type(owner) is zip for owner in gc.get_referrers(each))
+            for other in itertools.takewhile(lambda other: other is not self, each if is_zip else ()):
+                # Of a list, one item was taken; a DataLoader still counts it.
+                num_left = operator.length_hint(other, self.num_steps + 1) - hasattr(other, "__len__")
+                if num_left < self.num_steps - self.step:
+                    self._refuse(
+                        f"`zip` takes an item of a {type(other).__name__} before each step, and none is left when the"
+                        " last step ends, so the run would not be finished; write `for step, item in zip(run, items)`"
+                    )
         self._rebinding = Rebinding(self._objects)
 
     def _report_rebinding(self) -> None:
@@ -494,7 +516,7 @@ class Run:
             identity=self._identity,
             run_id=self._folder.run_id,
             arrays=arrays,
-            state={"objects": objects, "generators": generators, "reason": self._reason},
+            state={"objects": objects, "generators": generators, "reason": self._reason, "logged": self.logged},
         )
         self._saved_at = time.monotonic()
         self._writer.write(checkpoint, pause_seconds=self._saved_at - started)
@@ -524,15 +546,14 @@ class Run:
 
     def _flush(self, now: float) -> None:
         """Log the steps since the last event."""
+        # After an exception, a wrong value of its step would hide it.
+        self._logged = self.logged if self.step > self._first_step else self._logged
         logged, self._values = self._values, {}
         # After an exception, this step may have logged values and is not done.
         if self.step > self._first_step:
             means = {}
             for name, values in logged.items():
-                try:
-                    means[name] = mean = sum(map(float, values)) / len(values)
-                except (TypeError, ValueError):
-                    raise InputError(f"run.log: {name} is {quote(values[-1])}; expected numbers") from None
+                means[name] = mean = sum(_number(name, each) for each in values) / len(values)
                 if not math.isfinite(mean):
                     self._folder.notice(f"{name} is {mean} in the steps {self._first_step + 1} to {self.step}")
             self._folder.log_event(
@@ -547,6 +568,13 @@ class Run:
 
 
 run = Run
+
+
+def _number(name: str, value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise InputError(f"run.log: {name} is {quote(value)}; expected numbers") from None
 
 
 def _print_notice(event: str, **fields: Any) -> None:

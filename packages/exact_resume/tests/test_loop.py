@@ -178,6 +178,46 @@ def test_a_finished_run_gives_the_same_again_and_trains_no_step(program: Path, t
     assert (tmp_path / "run" / "result.json").read_bytes() == before
 
 
+RESULT = """
+import os, sys
+import numpy as np
+import exact_resume
+weights = np.zeros(2)
+with exact_resume.run(sys.argv[1], steps=3, state={"weights": weights}) as run:
+    for step in run:
+        weights += 0.1
+        loss = (weights - step).sum()
+        run.log(loss=loss, ratio=float("nan") if step == 1 else step)
+    if sys.argv[2:]:
+        os.kill(os.getpid(), 9)
+    run.result(metrics={"loss": run.logged["loss"]})
+"""
+
+
+def test_a_result_of_logged_numbers_is_right_after_a_kill_before_it_and_in_a_finished_run(tmp_path: Path) -> None:
+    """A name that only the loop sets does not exist then."""
+    (tmp_path / "train.py").write_text(RESULT)
+    words = [sys.executable, str(tmp_path / "train.py"), str(tmp_path / "run")]
+    codes = [subprocess.run([*words, *more], capture_output=True).returncode for more in (["kill"], [], [])]
+    assert codes == [-9, 0, 0]
+    result = result_file.read_result(str(tmp_path / "run")) or {}
+    assert result["metrics"] == {"loss": float((np.array([0.1, 0.1]) + 0.1 + 0.1 - 2).sum())}
+
+
+class Tensor(float):
+    """As one of PyTorch that keeps the memory of its step until it is detached."""
+
+    def detach(self) -> float:
+        return 2.5
+
+
+def test_a_logged_tensor_is_detached(tmp_path: Path) -> None:
+    with make(tmp_path / "run", steps=1) as run:
+        for _ in run:
+            run.log(loss=Tensor(1))
+    assert run.logged == {"loss": 2.5}
+
+
 def make(folder: Path | str, **arguments: Any) -> exact_resume.Run:
     given: dict[str, Any] = {"steps": 10, "state": {"weights": np.zeros(2)}, "config": {"lr": 0.1}}
     return exact_resume.run(folder, **given | arguments)
