@@ -389,17 +389,28 @@ class Run:
             self._reason, self._logged = content["reason"], content.get("logged", {})
             self._is_finished = result_file.is_finished(self._directory, expected_run_id=self._folder.run_id)
             self._folder.log_event("restore", step=self.step, seconds=time.monotonic() - started)
-            report(f"run {self._folder.run_id} resumes after step {self.step} of {self.num_steps}")
+            report(f"run {self._folder.run_id} resumes at step {self.step} of {self.num_steps}")
+        else:
+            report(f"run {self._folder.run_id} starts at step 0: no checkpoint in {self._directory!r}")
         self._writer = self._folder.writer(best=Best(), saved_step=self.step, keep=self._keep)
         self._saved_at = self._logged_at = self._look_at = time.monotonic()
         self._first_step, self._look_at_step = self.step, float(self.step)
 
     def _note_step(self, now: float) -> None:
-        """Count the step that has just ended."""
+        """Count the step that has just ended.
+
+        Raises:
+            InputError: It has put something into the state that cannot be saved.
+        """
         self._is_inside = False
         self._seconds += now - self._began
         self.step += 1
         self._num_seen += 1
+        if self._num_seen == 1:
+            # Not before the first save, which may come after hours; the moments of an optimizer are there now, too.
+            started = time.monotonic()
+            self._state.take()
+            self._writer.copy_seconds = time.monotonic() - started
         # The first one often compiles.
         if self._num_seen == 2 and now - self._began > _GRACE_SECONDS:
             self._folder.notice(

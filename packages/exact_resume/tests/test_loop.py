@@ -1,5 +1,6 @@
 """A program with `exact_resume.run`: killed, stopped and damaged at any moment, it ends as without interruption."""
 
+import collections
 import contextlib
 import http.server
 import os
@@ -121,7 +122,7 @@ def test_sigkill_at_any_moment_changes_nothing(
     code, stdout, stderr = finish(start(program, folder))
     assert (code, stdout, seen(folder)) == (0, *undisturbed), stderr
     assert "exact_resume: run" in stderr
-    assert "resumes after step" in stderr
+    assert "resumes at step" in stderr
     result = result_file.read_result(str(folder))
     assert result
     assert (result["final_step"], result["num_restarts"]) == (60, 3)
@@ -202,6 +203,35 @@ def test_a_result_of_logged_numbers_is_right_after_a_kill_before_it_and_in_a_fin
     assert codes == [-9, 0, 0]
     result = result_file.read_result(str(tmp_path / "run")) or {}
     assert result["metrics"] == {"loss": float((np.array([0.1, 0.1]) + 0.1 + 0.1 - 2).sum())}
+
+
+def _seconds_of_first_save(folder: Path, state: dict[str, Any]) -> float:
+    with make(folder, steps=10**6, state=state) as run:
+        for _ in run:
+            time.sleep(0.02)
+            if checkpoints.steps(str(folder)):
+                run.finish("saved")
+    events = {event["event"]: event["time"] for event in reversed(event_log.read(str(folder)))}
+    return float(events["save"] - events["start"])
+
+
+def test_the_first_save_comes_after_two_seconds_or_ten_copies(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The default alone decides; a copy of the second state takes 0.3 s."""
+    slow = exact_resume.saved(None, save=lambda _: time.sleep(0.3), load=lambda _: None)
+    assert _seconds_of_first_save(tmp_path / "fast", {"weights": np.zeros(2)}) >= 2
+    assert _seconds_of_first_save(tmp_path / "slow", {"weights": np.zeros(2), "slow": slow}) >= 3
+    assert f"starts at step 0: no checkpoint in {str(tmp_path / 'slow')!r}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("value", [collections.deque([1]), 1j, {(1, 2): 3}])
+def test_a_kind_that_cannot_be_saved_is_refused_after_the_step_that_brings_it(tmp_path: Path, value: Any) -> None:
+    held: dict[str, Any] = {}
+    with pytest.raises(InputError, match=r"state 'held\.recent' "), make(tmp_path / "run", state={"held": held}) as run:
+        for _ in run:
+            held["recent"] = value
+    assert run.step == 1
 
 
 class Tensor(float):

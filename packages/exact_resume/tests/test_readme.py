@@ -66,7 +66,7 @@ def test_the_quick_start_ends_as_without_interruption(
     process = start(program, folder)
     stdout, stderr = process.communicate(timeout=300)
     assert (process.returncode, stdout) == (0, whole)
-    assert "resumes after step" in stderr
+    assert "resumes at step" in stderr
 
 
 def test_another_run_in_the_folder_of_the_quick_start_is_refused(program: str, tmp_path: Path) -> None:
