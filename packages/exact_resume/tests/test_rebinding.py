@@ -94,6 +94,17 @@ def entry_of_the_given_dict() -> Program:
     return given, step
 
 
+def arrays_of_jax() -> Program:
+    jax = pytest.importorskip("jax")
+    params = {"w": jax.numpy.zeros(3), "key": jax.random.key(0)}
+
+    def step(number: int) -> None:
+        nonlocal params
+        params = {"w": params["w"] - 0.1, "key": jax.random.split(params["key"])[0]}
+
+    return {"params": params}, step
+
+
 @pytest.mark.parametrize(
     ("program", "mends"),
     [
@@ -103,6 +114,7 @@ def entry_of_the_given_dict() -> Program:
         (list_of_layers, ["layers[:] = ..."]),
         (entries, ["both.0[...] = ...", "both.1.b[...] = ..."]),
         (entry_of_the_given_dict, ["w[...] = ..."]),
+        (arrays_of_jax, ["params.update(...)"]),
     ],
 )
 def test_a_program_that_rebinds_all_of_its_state_ends_before_its_first_save(
