@@ -21,6 +21,7 @@ import numbers
 import operator
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,8 +30,8 @@ from typing import Any, NoReturn, Self
 
 import numpy as np
 
-from exact_resume import identity as identities, state as states
-from exact_resume.checkpoints import result_file
+from exact_resume import rehearsal, state as states
+from exact_resume.checkpoints import checkpoints, identity as identities, result_file
 from exact_resume.checkpoints.checkpoints import Best, Checkpoint
 from exact_resume.errors import InputError, RunError, report_uncaught
 from exact_resume.events import log as event_log
@@ -81,6 +82,7 @@ class Run:
         keep_checkpoints: int = 3,
         watchdog_seconds: float = 900.0,
         peer_timeout_seconds: float = 300.0,
+        rehearse: bool = False,
     ) -> None:
         """Check the arguments. Steps, config, sampler, state and code identify the run.
 
@@ -96,6 +98,8 @@ class Run:
             keep_checkpoints: Number of newest checkpoints to keep.
             watchdog_seconds: Abort (134) after so long without a step; 0: never.
             peer_timeout_seconds: Abort (134) if another worker does not come or is silent for so long.
+            rehearse: Before the first step of a new run, start this program a few times for 10 steps, and refuse to
+                train if it does not resume exactly.
 
         Raises:
             InputError: An argument is wrong.
@@ -127,6 +131,9 @@ class Run:
         if not self._directory:
             # Perhaps from a variable that is not set.
             raise InputError("directory is empty or /; expected a folder for this run, such as checkpoints")
+        self._tracer, self._rehearse = rehearsal.Tracer.of(os.environ, self.num_workers), rehearse
+        if self._tracer:
+            self._directory = self._tracer.directory
         # The given dict is not kept: whether the program refers to it decides what it can change.
         self._objects, self._sampler = dict(state), sampler
         self._identity = identities.of_run(steps, config or {}, sampler, code)
@@ -141,7 +148,8 @@ class Run:
         """Take the folder and restore the newest checkpoint.
 
         Raises:
-            InputError: The folder contains another run, the state cannot be saved, or the workers differ.
+            InputError: The folder contains another run, the state cannot be saved, the workers differ, or the run does
+                not resume exactly.
             NotHolder: Another job trains in the folder.
             SystemExit: Other workers did not come (134), or a stop was requested.
         """
@@ -149,6 +157,11 @@ class Run:
         self._identity |= {f"state.{path}": shape for path, shape in self._state.shapes.items()}
         if threading.current_thread() is not threading.main_thread():
             raise InputError("exact_resume.run is used in a thread; only the main thread receives signals")
+        if self._rehearse and not self._tracer and not checkpoints.steps(self._directory):
+            if self.num_workers > 1:
+                raise InputError("rehearse is set, and there are several workers; expected one: leave it out here")
+            if rehearsal.rehearse([sys.executable, *sys.orig_argv[1:]]) == 1:
+                raise InputError("the rehearsal has shown that this run does not resume exactly; see above")
         self._handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
         self._stop = StopRequest().install()
         self._folder = RunFolder(
@@ -405,6 +418,9 @@ class Run:
         self._is_inside = False
         self._seconds += now - self._began
         self.step += 1
+        if self._tracer:
+            self._tracer.note(self.step, self._values, *self._state.take())
+            self._flush(now)
         self._num_seen += 1
         if self._num_seen == 1:
             # Not before the first save, which may come after hours; the moments of an optimizer are there now, too.
@@ -424,6 +440,9 @@ class Run:
         if not self._rebinding and not self._has_ended:
             self._begin()
         self._owes_save = self._folder.log_preemptions() or self._owes_save
+        if self._tracer and (self.step >= self._tracer.stop_step or self._has_ended):
+            # Nothing after the loop runs.
+            self._stop.signal_number = signal.SIGTERM
         at = {"step": self.step, "run.finish": bool(self._reason)}
         own = {"at": at, "stop": self._stop.signal_number, "save": self._owes_save}
         # Another worker may evaluate; each watches its own steps.
@@ -498,6 +517,8 @@ class Run:
         is_at_save = bool(self._every_steps) and self.step % self._every_steps == 0
         is_due = is_last or is_at_save or is_time or any(each["save"] for each in reports)
         until = min(self.num_steps, self._team.next_exchange(self.step))
+        if self._tracer:
+            until = min(until, self._tracer.stop_step)
         if self._every_steps:
             until = min(until, (self.step // self._every_steps + 1) * self._every_steps)
         return stop, is_due and self.step > self._writer.saved_step, self._reason, until

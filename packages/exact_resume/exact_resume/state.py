@@ -89,9 +89,10 @@ class State:
         self._objects = objects
         tree, arrays = self.take()
         self.shapes = {
-            path: f"{arrays[at].shape} {kind}"
+            path: f"{arrays[value['at']].shape} {value['type']}"
             for name, node in tree.items()
-            for path, at, kind in _arrays_of(node, name)
+            for path, kind, value in leaves(node, name)
+            if kind not in ("", "bytes")
         }
         """Path of each array -> shape and type, for the identity of the run."""
 
@@ -138,17 +139,15 @@ def set_generators(states: Mapping[str, Any]) -> None:
             torch.cuda.set_rng_state_all(states["cuda"])
 
 
-def _arrays_of(node: Any, path: str) -> Iterator[tuple[str, int, str]]:
-    """Yield path, number and type of each array."""
-    if isinstance(node, dict):
-        ((kind, value),) = node.items()
-        if kind in ("array", "tensor", "jax"):
-            yield path, value["at"], value["type"]
-        elif kind == "named":
-            yield from _arrays_of({"tuple": value[2]}, path)
-        elif kind != "bytes":
-            for key, child in value if kind == "dict" else enumerate(value):
-                yield from _arrays_of(child, f"{path}.{key}")
+def leaves(node: Any, path: str) -> Iterator[tuple[str, str, Any]]:
+    """Yield path, kind and content of what `write` wrote: of arrays and bytes their place, others have the kind ""."""
+    ((kind, value),) = node.items() if isinstance(node, dict) else [("", node)]
+    if isinstance(value, list):
+        pairs = value if kind in ("dict", "counter") else enumerate(value[2] if kind == "named" else value)
+        for key, child in pairs:
+            yield from leaves(child, f"{path}.{key}")
+    else:
+        yield path, kind, value
 
 
 def _content(value: Any, path: str) -> Any:
@@ -297,10 +296,10 @@ def write(value: Any, path: str, arrays: Arrays) -> Any:
         nodes = [write(each, f"{path}.{number}", arrays) for number, each in enumerate(value)]
         if not hasattr(value, "_fields"):
             return {kind: nodes}
-        name = [type(value).__module__, type(value).__qualname__]
-        if _named_tuple(*name, len(nodes)) is not type(value):
-            raise InputError(f"state {path!r} is a {name[1]}, which no module has under this name; {_WAY_ON}")
-        return {"named": [*name, nodes]}
+        module, name = type(value).__module__, type(value).__qualname__
+        if _named_tuple(module, name, len(nodes)) is not type(value):
+            raise InputError(f"state {path!r} is a {name}, which no module has under this name; {_WAY_ON}")
+        return {"named": [module, name, nodes]}
     raise InputError(
         f"state {path!r} is a {type(value).__name__}; expected numbers, texts, bytes, arrays, or dicts and lists of"
         f" these; {_WAY_ON}"

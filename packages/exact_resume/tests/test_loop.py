@@ -228,7 +228,7 @@ def test_the_first_save_comes_after_two_seconds_or_ten_copies(
 @pytest.mark.parametrize("value", [collections.deque([1]), 1j, {(1, 2): 3}])
 def test_a_kind_that_cannot_be_saved_is_refused_after_the_step_that_brings_it(tmp_path: Path, value: Any) -> None:
     held: dict[str, Any] = {}
-    with pytest.raises(InputError, match=r"state 'held\.recent' "), make(tmp_path / "run", state={"held": held}) as run:
+    with pytest.raises(InputError, match=r"state 'held\.recent' "), make(tmp_path / "run", state={"held": held}) as run:  # noqa: PT012
         for _ in run:
             held["recent"] = value
     assert run.step == 1

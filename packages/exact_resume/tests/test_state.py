@@ -116,7 +116,7 @@ def test_named_tuples_come_back_with_their_class() -> None:
 
 @pytest.mark.parametrize("name", ["State", "sys", "Missing", "Moments.count", "Scheduler.load_state_dict"])
 def test_only_a_class_of_named_tuples_is_ever_made(name: str) -> None:
-    with pytest.raises(InputError, match="has a NamedTuple .* of 2 fields, which this program does not have; import"):
+    with pytest.raises(InputError, match=r"has a NamedTuple .* of 2 fields, which this program does not have; import"):
         state.read({"named": [__name__, name, [1, 2]]}, [])
 
 
