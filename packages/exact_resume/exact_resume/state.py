@@ -269,7 +269,7 @@ def write(value: Any, path: str, arrays: Arrays) -> Any:
         arrays.append(np.frombuffer(value, np.uint8))
         return {"bytes": {"at": len(arrays) - 1}}
     if isinstance(value, np.ndarray | np.generic):
-        return {"array": _append(np.array(value), path, arrays)}
+        return {"array" if isinstance(value, np.ndarray) else "scalar": _append(np.array(value), path, arrays)}
     if _is_tensor(value):
         torch = sys.modules["torch"]
         # NumPy has no bfloat16 and no float8 of its own, so small types are saved as their bits.
@@ -354,7 +354,7 @@ def read(node: Any, arrays: Sequence[npt.NDArray[Any]]) -> Any:
         return torch.from_numpy(array.copy()).view(getattr(torch, value["type"].removeprefix("torch.")))
     # The program that saved it had the type's package, such as ml_dtypes.
     array = array if array.dtype.name == value["type"] else array.view(np.dtype(value["type"]))
-    if kind == "array":
-        return array
+    if kind in ("array", "scalar"):
+        return array if kind == "array" else array[()]
     jax = sys.modules["jax"]
     return jax.random.wrap_key_data(array, impl=value["key"]) if value["key"] else jax.numpy.asarray(array)

@@ -128,6 +128,9 @@ with run({"weights": weights}) as run:
             total[...] = 0
 """),
 }  # fmt: skip
+(BY_PICKLE,) = re.findall(
+    r"^```python\n(.*?)^```$", (PAGES / "docs" / "state.md").read_text(encoding="utf-8"), re.M | re.S
+)
 RIGHT = {
     "a stream with numbers of its own, and a history": """
 def items():
@@ -154,22 +157,19 @@ with run({"weights": weights, "total": total}) as run:
             weights -= 0.1 * total
             total[...] = 0
 """,
-    "MLPClassifier by pickle": """
+    "MLPClassifier by pickle, as the page on state has it": f"""
 from sklearn.neural_network import MLPClassifier
-held = {"model": MLPClassifier([5], random_state=0).partial_fit(data[:8], target[:8], classes=[0, 1])}
-state = exact_resume.saved(
-    held, save=lambda it: pickle.dumps(it["model"]), load=lambda content: held.update(model=pickle.loads(content))
-)
-with run({"model": state}) as run:
+{BY_PICKLE}
+with run({{"model": state}}) as run:
     for step in run:
         rows = sampler.shard(step, run)
         held["model"].partial_fit(data[rows], target[rows], classes=[0, 1])
         run.log(loss=held["model"].loss_)
 """,
-    "a clock, and global numbers without a seed that nothing uses": """
+    "a clock, and random numbers without a seed that nothing uses": """
 np.random.seed(None)
 stats = {"seconds": 0.0}
-with run({"weights": weights, "stats": stats}) as run:
+with run({"weights": weights, "stats": stats, "unused": np.random.RandomState()}) as run:
     for step in run:
         weights -= 0.1 * gradient(sampler.shard(step, run))
         stats["seconds"] = time.time()
@@ -237,13 +237,16 @@ def test_the_documented_loops_are_accused_of_nothing(name: str, tmp_path: Path) 
     (tmp_path / "train.py").write_text(program[0])
     code, output = rehearse(tmp_path / "train.py", tmp_path)
     assert code == 0, output
+    if name == "README.md":
+        command, shown = re.findall(r"^\$ python -m exact_resume rehearse -- (.*)\n(.*)$", text, re.M)[0]
+        assert (command, shown) == ("python line.py RUN", output.strip())
 
 
 @pytest.mark.parametrize(
     ("program", "code", "message"),
     [
         ("weights += np.random.default_rng().random(4)\nwith run({'w': weights}) as run:\n    [*run]\n", 2,
-          "cannot be judged: arrays differ without a stop; seed"),
+          "cannot be judged: arrays of numbers differ without a stop; seed"),
         ("with run({'w': weights}) as run:\n    for step in run: pass\n", 2, "no number that changes is compared"),
         ("", 2, "ended without a step of exact_resume.run"),
         ("with run({'w': weights}) as run:\n    for step in run:\n        weights += 1\n        1 / (step - 2)\n", 1,

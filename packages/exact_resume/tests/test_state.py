@@ -146,6 +146,17 @@ def test_arrays_and_keys_of_jax_come_back() -> None:
         assert (found == expected).all()
 
 
+@pytest.mark.parametrize("value", [np.float32(1.5), np.int64(3), np.bool_(True), np.float64(0.1), None, 2.5])
+def test_scalars_come_back_as_scalars(value: Any) -> None:
+    held = {"best": value, "history": [value]}
+    kept = State({"held": held})
+    tree, arrays = kept.take()
+    held["history"].append(value)
+    kept.put(through_json(tree), arrays)
+    assert held == {"best": value, "history": [value]}
+    assert not isinstance(held["best"], np.ndarray)
+
+
 def test_what_is_taken_is_a_copy() -> None:
     array = np.zeros(3)
     _, arrays = State({"a": array, "b": [array]}).take()
