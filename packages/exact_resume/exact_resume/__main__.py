@@ -2,6 +2,8 @@
 
 The command writes checkpoints into a folder of its own (--watch) and resumes by itself from the newest one there.
 Run the same line again and it resumes; a finished run exits at once.
+
+`python -m exact_resume rehearse -- COMMAND...` rehearses a program with `exact_resume.run`: 0 if it resumes exactly.
 """
 
 import argparse
@@ -11,6 +13,7 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
+from exact_resume import rehearsal
 from exact_resume.errors import InputError, RunError
 from exact_resume.text import one_line, quote
 from exact_resume.wrapper import exit_codes
@@ -31,8 +34,11 @@ class _Parser(argparse.ArgumentParser):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
+    words = sys.argv[1:] if arguments is None else [*arguments]
     try:
-        return _run(_parser().parse_args(arguments))
+        if words[:2] == ["rehearse", "--"] and words[2:]:
+            return rehearsal.rehearse(words[2:])
+        return _run(_parser().parse_args(words))
     except (InputError, RunError, OSError) as error:
         print(f"error: {one_line(str(error))}", file=sys.stderr)
         return 2 if isinstance(error, InputError) else 1

@@ -212,6 +212,11 @@ def _state_of(callback: Any, path: str) -> dict[str, Any]:
                 callback, save=lambda _: {each: content.get(each) for each in names}, load=content.update
             )
         }
+    if kind.__module__.startswith("keras.") and kind.__name__ == "CSVLogger":
+        raise InputError(
+            "callback CSVLogger writes a file that is not part of the checkpoints, so after a resume it would lack rows"
+            " or have some twice; leave it out: the event log has the same numbers, and History those of each epoch"
+        )
     if not hasattr(callback, "get_state") and not hasattr(callback, "state_dict"):
         raise InputError(
             f"callback {kind.__name__} has attributes that later steps may need; give it get_state and set_state, or"

@@ -14,10 +14,14 @@ what they have seen, and stop, save and end with the same step.
 """
 
 import contextlib
+import gc
+import itertools
 import math
 import numbers
+import operator
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,8 +30,8 @@ from typing import Any, NoReturn, Self
 
 import numpy as np
 
-from exact_resume import identity as identities, state as states
-from exact_resume.checkpoints import result_file
+from exact_resume import rehearsal, state as states
+from exact_resume.checkpoints import checkpoints, identity as identities, result_file
 from exact_resume.checkpoints.checkpoints import Best, Checkpoint
 from exact_resume.errors import InputError, RunError, report_uncaught
 from exact_resume.events import log as event_log
@@ -78,6 +82,7 @@ class Run:
         keep_checkpoints: int = 3,
         watchdog_seconds: float = 900.0,
         peer_timeout_seconds: float = 300.0,
+        rehearse: bool = False,
     ) -> None:
         """Check the arguments. Steps, config, sampler, state and code identify the run.
 
@@ -93,6 +98,8 @@ class Run:
             keep_checkpoints: Number of newest checkpoints to keep.
             watchdog_seconds: Abort (134) after so long without a step; 0: never.
             peer_timeout_seconds: Abort (134) if another worker does not come or is silent for so long.
+            rehearse: Before the first step of a new run, start this program a few times for 10 steps, and refuse to
+                train if it does not resume exactly.
 
         Raises:
             InputError: An argument is wrong.
@@ -124,6 +131,9 @@ class Run:
         if not self._directory:
             # Perhaps from a variable that is not set.
             raise InputError("directory is empty or /; expected a folder for this run, such as checkpoints")
+        self._tracer, self._rehearse = rehearsal.Tracer.of(os.environ, self.num_workers), rehearse
+        if self._tracer:
+            self._directory = self._tracer.directory
         # The given dict is not kept: whether the program refers to it decides what it can change.
         self._objects, self._sampler = dict(state), sampler
         self._identity = identities.of_run(steps, config or {}, sampler, code)
@@ -131,13 +141,15 @@ class Run:
         self._watchdog_seconds, self._peer_timeout_seconds = watchdog_seconds, peer_timeout_seconds
         self._reason, self._is_inside, self._is_finished, self._owes_save = "", False, False, False
         self._values: dict[str, list[Any]] = {}
+        self._logged: dict[str, float] = {}
         self._first_step, self._num_seen, self._seconds = 0, 0, 0.0
 
     def __enter__(self) -> Self:
         """Take the folder and restore the newest checkpoint.
 
         Raises:
-            InputError: The folder contains another run, the state cannot be saved, or the workers differ.
+            InputError: The folder contains another run, the state cannot be saved, the workers differ, or the run does
+                not resume exactly.
             NotHolder: Another job trains in the folder.
             SystemExit: Other workers did not come (134), or a stop was requested.
         """
@@ -145,6 +157,11 @@ class Run:
         self._identity |= {f"state.{path}": shape for path, shape in self._state.shapes.items()}
         if threading.current_thread() is not threading.main_thread():
             raise InputError("exact_resume.run is used in a thread; only the main thread receives signals")
+        if self._rehearse and not self._tracer and not checkpoints.steps(self._directory):
+            if self.num_workers > 1:
+                raise InputError("rehearse is set, and there are several workers; expected one: leave it out here")
+            if rehearsal.rehearse([sys.executable, *sys.orig_argv[1:]]) == 1:
+                raise InputError("the rehearsal has shown that this run does not resume exactly; see above")
         self._handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
         self._stop = StopRequest().install()
         self._folder = RunFolder(
@@ -207,7 +224,7 @@ class Run:
         if is_left:
             report(
                 f"the loop was left after step {self.step} of {self.num_steps}, so the run is not finished; call"
-                " run.finish(reason) before `break` if these steps are enough"
+                " run.finish(reason) before `break` if these steps are enough, and let `run` be the first in `zip`"
             )
             raise SystemExit(1)
 
@@ -251,7 +268,13 @@ class Run:
                 if name in _STEPS_FIELDS:
                     raise InputError(f"run.log has a field {name!r} of its own; give the number another name")
                 self._values[name] = []
-            self._values[name].append(value)
+            # With its gradient, a tensor of PyTorch would keep the memory of its step.
+            self._values[name].append(value.detach() if hasattr(value, "detach") else value)
+
+    @property
+    def logged(self) -> dict[str, float]:
+        """Return the last value of each logged number, also in a finished run that is started again."""
+        return self._logged | {name: _number(name, values[-1]) for name, values in self._values.items()}
 
     def finish(self, reason: str) -> None:
         """End the run with the present step, for example because the loss no longer falls; `break` may follow.
@@ -375,20 +398,35 @@ class Run:
             # A worker that the run did not have keeps what the program has seeded.
             for first, tree in content["generators"][self.rank : self.rank + 1]:
                 states.set_generators(states.read(tree, found.arrays[first:]))
-            self._reason = content["reason"]
+            # Earlier versions have not saved what was logged.
+            self._reason, self._logged = content["reason"], content.get("logged", {})
             self._is_finished = result_file.is_finished(self._directory, expected_run_id=self._folder.run_id)
             self._folder.log_event("restore", step=self.step, seconds=time.monotonic() - started)
-            report(f"run {self._folder.run_id} resumes after step {self.step} of {self.num_steps}")
+            report(f"run {self._folder.run_id} resumes at step {self.step} of {self.num_steps}")
+        else:
+            report(f"run {self._folder.run_id} starts at step 0: no checkpoint in {self._directory!r}")
         self._writer = self._folder.writer(best=Best(), saved_step=self.step, keep=self._keep)
         self._saved_at = self._logged_at = self._look_at = time.monotonic()
         self._first_step, self._look_at_step = self.step, float(self.step)
 
     def _note_step(self, now: float) -> None:
-        """Count the step that has just ended."""
+        """Count the step that has just ended.
+
+        Raises:
+            InputError: It has put something into the state that cannot be saved.
+        """
         self._is_inside = False
         self._seconds += now - self._began
         self.step += 1
+        if self._tracer:
+            self._tracer.note(self.step, self._values, *self._state.take())
+            self._flush(now)
         self._num_seen += 1
+        if self._num_seen == 1:
+            # Not before the first save, which may come after hours; the moments of an optimizer are there now, too.
+            started = time.monotonic()
+            self._state.take()
+            self._writer.copy_seconds = time.monotonic() - started
         # The first one often compiles.
         if self._num_seen == 2 and now - self._began > _GRACE_SECONDS:
             self._folder.notice(
@@ -402,6 +440,9 @@ class Run:
         if not self._rebinding and not self._has_ended:
             self._begin()
         self._owes_save = self._folder.log_preemptions() or self._owes_save
+        if self._tracer and (self.step >= self._tracer.stop_step or self._has_ended):
+            # Nothing after the loop runs.
+            self._stop.signal_number = signal.SIGTERM
         at = {"step": self.step, "run.finish": bool(self._reason)}
         own = {"at": at, "stop": self._stop.signal_number, "save": self._owes_save}
         # Another worker may evaluate; each watches its own steps.
@@ -432,6 +473,17 @@ class Run:
                     " began, so each save would count an item too many; take them in their step: `for step, item in"
                     f" zip(run, {name})`"
                 )
+        # A zip has a tuple of its iterators, which takes an item from each before `run`.
+        for each in filter(lambda each: type(each) is tuple, gc.get_referrers(self)):
+            is_zip = any(type(owner) is zip for owner in gc.get_referrers(each))
+            for other in itertools.takewhile(lambda other: other is not self, each if is_zip else ()):
+                # Of a list, one item was taken; a DataLoader still counts it.
+                num_left = operator.length_hint(other, self.num_steps + 1) - hasattr(other, "__len__")
+                if num_left < self.num_steps - self.step:
+                    self._refuse(
+                        f"`zip` takes an item of a {type(other).__name__} before each step, and none is left when the"
+                        " last step ends, so the run would not be finished; write `for step, item in zip(run, items)`"
+                    )
         self._rebinding = Rebinding(self._objects)
 
     def _report_rebinding(self) -> None:
@@ -465,6 +517,8 @@ class Run:
         is_at_save = bool(self._every_steps) and self.step % self._every_steps == 0
         is_due = is_last or is_at_save or is_time or any(each["save"] for each in reports)
         until = min(self.num_steps, self._team.next_exchange(self.step))
+        if self._tracer:
+            until = min(until, self._tracer.stop_step)
         if self._every_steps:
             until = min(until, (self.step // self._every_steps + 1) * self._every_steps)
         return stop, is_due and self.step > self._writer.saved_step, self._reason, until
@@ -494,7 +548,7 @@ class Run:
             identity=self._identity,
             run_id=self._folder.run_id,
             arrays=arrays,
-            state={"objects": objects, "generators": generators, "reason": self._reason},
+            state={"objects": objects, "generators": generators, "reason": self._reason, "logged": self.logged},
         )
         self._saved_at = time.monotonic()
         self._writer.write(checkpoint, pause_seconds=self._saved_at - started)
@@ -524,15 +578,14 @@ class Run:
 
     def _flush(self, now: float) -> None:
         """Log the steps since the last event."""
+        # After an exception, a wrong value of its step would hide it.
+        self._logged = self.logged if self.step > self._first_step else self._logged
         logged, self._values = self._values, {}
         # After an exception, this step may have logged values and is not done.
         if self.step > self._first_step:
             means = {}
             for name, values in logged.items():
-                try:
-                    means[name] = mean = sum(map(float, values)) / len(values)
-                except (TypeError, ValueError):
-                    raise InputError(f"run.log: {name} is {quote(values[-1])}; expected numbers") from None
+                means[name] = mean = sum(_number(name, each) for each in values) / len(values)
                 if not math.isfinite(mean):
                     self._folder.notice(f"{name} is {mean} in the steps {self._first_step + 1} to {self.step}")
             self._folder.log_event(
@@ -547,6 +600,13 @@ class Run:
 
 
 run = Run
+
+
+def _number(name: str, value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise InputError(f"run.log: {name} is {quote(value)}; expected numbers") from None
 
 
 def _print_notice(event: str, **fields: Any) -> None:

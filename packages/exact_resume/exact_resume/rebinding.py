@@ -66,7 +66,7 @@ class Rebinding:
 
 def _is_lost(value: Any, free: set[int]) -> bool:
     if not isinstance(value, _COUNTED):
-        return isinstance(value, _PLAIN)
+        return isinstance(value, _PLAIN) or states.is_jax(value)
     return id(value) in free and (
         isinstance(value, np.ndarray) or all(_is_lost(each, free) for _, each in _items(value))
     )

@@ -93,15 +93,33 @@ class Sampler:
         found = _part(self.indices(step), micro, self.num_micro_batches)
         return found if worker.num_workers == 1 else _part(found, worker.rank, worker.num_workers)
 
-    def batches(self, *, start: int, stop: int, worker: Worker) -> Iterator[list[int]]:
-        """Yield a worker's indices from one step to before another, as `batch_sampler` of a torch `DataLoader`.
+    def batches(self, *, start: int, stop: int, worker: Worker) -> "Batches":
+        """Return a worker's indices from one step to before another, as `batch_sampler` of a torch `DataLoader`.
 
         Read-ahead and worker processes of the loader change nothing: a resumed run starts at the step that comes next.
         Give the loader a `generator` of its own, because it draws a seed from the global one whenever it is iterated.
         """
-        for step in range(start, stop):
-            for micro in range(self.num_micro_batches):
-                yield self.shard(step, worker, micro=micro).tolist()
+        return Batches(
+            (
+                self.shard(step, worker, micro=micro).tolist()
+                for step in range(start, stop)
+                for micro in range(self.num_micro_batches)
+            ),
+            max(0, stop - start) * self.num_micro_batches,
+        )
+
+
+class Batches(Iterator[list[int]]):
+    """Lists of indices, and how many there are in all: a loader of PyTorch asks for it."""
+
+    def __init__(self, items: Iterator[list[int]], num_items: int) -> None:
+        self._items, self._num_items = items, num_items
+
+    def __next__(self) -> list[int]:
+        return next(self._items)
+
+    def __len__(self) -> int:
+        return self._num_items
 
 
 def _part(indices: _Indices, number: int, count: int) -> _Indices:

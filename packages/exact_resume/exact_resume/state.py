@@ -3,7 +3,8 @@
 An object of `state` is, in this order: an array or tensor, which is filled in place; a dict or list, whose entries are
 replaced; an object with state_dict and load_state_dict (PyTorch), or with get_state and set_state; a NumPy generator;
 an object whose `variables` can be assigned (Keras, TensorFlow). What they return may contain numbers, texts, bytes,
-arrays, PyTorch's tensors, and dicts, lists and tuples of these. No framework is imported here, and nothing is pickled.
+arrays, tensors of PyTorch, arrays and random keys of JAX, and dicts, lists, tuples and NamedTuples of these. No
+framework is imported here, and nothing is pickled.
 """
 
 import collections
@@ -88,9 +89,10 @@ class State:
         self._objects = objects
         tree, arrays = self.take()
         self.shapes = {
-            path: f"{arrays[at].shape} {kind}"
+            path: f"{arrays[value['at']].shape} {value['type']}"
             for name, node in tree.items()
-            for path, at, kind in _arrays_of(node, name)
+            for path, kind, value in leaves(node, name)
+            if kind not in ("", "bytes")
         }
         """Path of each array -> shape and type, for the identity of the run."""
 
@@ -137,15 +139,15 @@ def set_generators(states: Mapping[str, Any]) -> None:
             torch.cuda.set_rng_state_all(states["cuda"])
 
 
-def _arrays_of(node: Any, path: str) -> Iterator[tuple[str, int, str]]:
-    """Yield path, number and type of each array."""
-    if isinstance(node, dict):
-        ((kind, value),) = node.items()
-        if kind in ("array", "tensor"):
-            yield path, value["at"], value["type"]
-        elif kind != "bytes":
-            for key, child in value if kind == "dict" else enumerate(value):
-                yield from _arrays_of(child, f"{path}.{key}")
+def leaves(node: Any, path: str) -> Iterator[tuple[str, str, Any]]:
+    """Yield path, kind and content of what `write` wrote: of arrays and bytes their place, others have the kind ""."""
+    ((kind, value),) = node.items() if isinstance(node, dict) else [("", node)]
+    if isinstance(value, list):
+        pairs = value if kind in ("dict", "counter") else enumerate(value[2] if kind == "named" else value)
+        for key, child in pairs:
+            yield from leaves(child, f"{path}.{key}")
+    else:
+        yield path, kind, value
 
 
 def _content(value: Any, path: str) -> Any:
@@ -215,6 +217,12 @@ def _is_tensor(value: Any) -> bool:
     return torch is not None and isinstance(value, torch.Tensor)
 
 
+def is_jax(value: Any) -> bool:
+    """Return whether it is an array or a random key of JAX, which cannot change."""
+    jax = sys.modules.get("jax")
+    return jax is not None and isinstance(value, jax.Array)
+
+
 def _is_array(value: Any) -> bool:
     return isinstance(value, np.ndarray) or _is_tensor(value)
 
@@ -261,7 +269,7 @@ def write(value: Any, path: str, arrays: Arrays) -> Any:
         arrays.append(np.frombuffer(value, np.uint8))
         return {"bytes": {"at": len(arrays) - 1}}
     if isinstance(value, np.ndarray | np.generic):
-        return {"array": _append(np.array(value), path, arrays)}
+        return {"array" if isinstance(value, np.ndarray) else "scalar": _append(np.array(value), path, arrays)}
     if _is_tensor(value):
         torch = sys.modules["torch"]
         # NumPy has no bfloat16 and no float8 of its own, so small types are saved as their bits.
@@ -274,17 +282,37 @@ def write(value: Any, path: str, arrays: Arrays) -> Any:
                 f"state {path!r} is a tensor that NumPy cannot hold ({on_one_line(error, 400)}); {_WAY_ON}"
             ) from None
         return {"tensor": _append(np.array(bits), path, arrays) | {"type": str(value.dtype)}}
+    if is_jax(value):
+        jax = sys.modules["jax"]
+        is_key = jax.dtypes.issubdtype(value.dtype, jax.dtypes.prng_key)
+        node = _append(np.array(jax.random.key_data(value) if is_key else value), path, arrays)
+        return {"jax": node | {"key": str(jax.random.key_impl(value)) if is_key else ""}}
     if isinstance(value, Mapping):
         # PyTorch's MultiStepLR has one.
         kind = "counter" if isinstance(value, collections.Counter) else "dict"
         return {kind: [[_key(key, path), write(each, f"{path}.{key}", arrays)] for key, each in value.items()]}
     if isinstance(value, list | tuple):
         kind = "tuple" if isinstance(value, tuple) else "list"
-        return {kind: [write(each, f"{path}.{number}", arrays) for number, each in enumerate(value)]}
+        nodes = [write(each, f"{path}.{number}", arrays) for number, each in enumerate(value)]
+        if not hasattr(value, "_fields"):
+            return {kind: nodes}
+        module, name = type(value).__module__, type(value).__qualname__
+        if _named_tuple(module, name, len(nodes)) is not type(value):
+            raise InputError(f"state {path!r} is a {name}, which no module has under this name; {_WAY_ON}")
+        return {"named": [module, name, nodes]}
     raise InputError(
         f"state {path!r} is a {type(value).__name__}; expected numbers, texts, bytes, arrays, or dicts and lists of"
         f" these; {_WAY_ON}"
     )
+
+
+def _named_tuple(module: str, name: str, num_fields: int) -> type[tuple[Any, ...]] | None:
+    """Return a class of NamedTuples that the program has imported, or None; no other class is ever called."""
+    found: Any = sys.modules.get(module)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    is_one = isinstance(found, type) and issubclass(found, tuple)
+    return found if is_one and len(getattr(found, "_fields", ())) == num_fields else None
 
 
 def _append(array: npt.NDArray[Any], path: str, arrays: Arrays) -> dict[str, Any]:
@@ -310,6 +338,14 @@ def read(node: Any, arrays: Sequence[npt.NDArray[Any]]) -> Any:
         return (dict if kind == "dict" else collections.Counter)({key: read(each, arrays) for key, each in value})
     if kind in ("list", "tuple"):
         return (list if kind == "list" else tuple)(read(each, arrays) for each in value)
+    if kind == "named":
+        module, name, nodes = value
+        if found := _named_tuple(module, name, len(nodes)):
+            return tuple.__new__(found, [read(each, arrays) for each in nodes])
+        raise InputError(
+            f"the checkpoint has a NamedTuple {module}.{name} of {len(nodes)} fields, which this program does not have;"
+            f" import {module} before the run, or restore the class"
+        )
     array = arrays[value["at"]]
     if kind == "bytes":
         return array.tobytes()
@@ -317,4 +353,8 @@ def read(node: Any, arrays: Sequence[npt.NDArray[Any]]) -> Any:
         torch = sys.modules["torch"]
         return torch.from_numpy(array.copy()).view(getattr(torch, value["type"].removeprefix("torch.")))
     # The program that saved it had the type's package, such as ml_dtypes.
-    return array if array.dtype.name == value["type"] else array.view(np.dtype(value["type"]))
+    array = array if array.dtype.name == value["type"] else array.view(np.dtype(value["type"]))
+    if kind in ("array", "scalar"):
+        return array if kind == "array" else array[()]
+    jax = sys.modules["jax"]
+    return jax.random.wrap_key_data(array, impl=value["key"]) if value["key"] else jax.numpy.asarray(array)

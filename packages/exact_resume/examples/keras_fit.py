@@ -1,4 +1,7 @@
-"""Keras' `model.fit` on the digits of scikit-learn: python keras_fit.py FOLDER, killed and run again at any moment."""
+"""Keras' `model.fit` on the digits of scikit-learn: python keras_fit.py FOLDER, killed and run again at any moment.
+
+Begin with `python -m exact_resume rehearse -- python keras_fit.py FOLDER`.
+"""
 
 import hashlib
 import os

@@ -1,4 +1,7 @@
-"""Softmax regression with NumPy alone: python numpy_softmax.py FOLDER, killed and run again at any moment."""
+"""Softmax regression with NumPy alone: python numpy_softmax.py FOLDER, killed and run again at any moment.
+
+Begin with `python -m exact_resume rehearse -- python numpy_softmax.py FOLDER`.
+"""
 
 import hashlib
 import os

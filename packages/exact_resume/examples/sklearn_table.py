@@ -1,4 +1,7 @@
-"""scikit-learn's `partial_fit` on a table: python sklearn_table.py FOLDER, killed and run again at any moment."""
+"""scikit-learn's `partial_fit` on a table: python sklearn_table.py FOLDER, killed and run again at any moment.
+
+Begin with `python -m exact_resume rehearse -- python sklearn_table.py FOLDER`.
+"""
 
 import hashlib
 import os

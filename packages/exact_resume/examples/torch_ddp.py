@@ -1,6 +1,7 @@
 """PyTorch with one process or several: torchrun --nproc-per-node=2 torch_ddp.py FOLDER, killed and run again.
 
 Instead of torchrun, each process may have RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, as on Vertex AI.
+Begin with `python -m exact_resume rehearse -- python torch_ddp.py FOLDER`.
 """
 
 import hashlib

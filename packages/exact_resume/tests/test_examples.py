@@ -100,7 +100,7 @@ def test_a_program_of_the_page_on_xgboost_and_jax_ends_as_without_interruption(
     assert re.findall(r"^exit (.*)$", done.stdout, re.M) == ["0", "143", "-9", "0"]
     assert whole == last != ""
     stopped_in = int(faults[0].split(":")[1])
-    assert f"resumes after step {stopped_in + 1} of" in done.stderr
+    assert f"resumes at step {stopped_in + 1} of" in done.stderr
 
 
 class TorchRun:

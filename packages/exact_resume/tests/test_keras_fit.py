@@ -314,7 +314,7 @@ def arguments(folder: Path, **changes: Any) -> dict[str, Any]:
             {"callbacks": lambda: [OwnEarlyStopping()]},
             "callback OwnEarlyStopping has attributes.* list it in stateless",
         ),
-        ({"callbacks": lambda: [keras.callbacks.CSVLogger("a.csv")]}, "callback CSVLogger has attributes"),
+        ({"callbacks": lambda: [keras.callbacks.CSVLogger("a.csv")]}, "callback CSVLogger writes a file"),
         ({"callbacks": lambda: [keras.callbacks.LambdaCallback(on_epoch_end=print)]}, "callback LambdaCallback"),
         ({"callbacks": lambda: [keras.callbacks.BackupAndRestore("backup")]}, "callback BackupAndRestore"),
         ({"epochs": lambda: 0}, "steps is 0"),

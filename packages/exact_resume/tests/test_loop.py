@@ -1,5 +1,6 @@
 """A program with `exact_resume.run`: killed, stopped and damaged at any moment, it ends as without interruption."""
 
+import collections
 import contextlib
 import http.server
 import os
@@ -121,7 +122,7 @@ def test_sigkill_at_any_moment_changes_nothing(
     code, stdout, stderr = finish(start(program, folder))
     assert (code, stdout, seen(folder)) == (0, *undisturbed), stderr
     assert "exact_resume: run" in stderr
-    assert "resumes after step" in stderr
+    assert "resumes at step" in stderr
     result = result_file.read_result(str(folder))
     assert result
     assert (result["final_step"], result["num_restarts"]) == (60, 3)
@@ -176,6 +177,75 @@ def test_a_finished_run_gives_the_same_again_and_trains_no_step(program: Path, t
     assert first[:2] == second[:2]
     assert len((tmp_path / "run.seen").read_text().splitlines()) == 60
     assert (tmp_path / "run" / "result.json").read_bytes() == before
+
+
+RESULT = """
+import os, sys
+import numpy as np
+import exact_resume
+weights = np.zeros(2)
+with exact_resume.run(sys.argv[1], steps=3, state={"weights": weights}) as run:
+    for step in run:
+        weights += 0.1
+        loss = (weights - step).sum()
+        run.log(loss=loss, ratio=float("nan") if step == 1 else step)
+    if sys.argv[2:]:
+        os.kill(os.getpid(), 9)
+    run.result(metrics={"loss": run.logged["loss"]})
+"""
+
+
+def test_a_result_of_logged_numbers_is_right_after_a_kill_before_it_and_in_a_finished_run(tmp_path: Path) -> None:
+    """A name that only the loop sets does not exist then."""
+    (tmp_path / "train.py").write_text(RESULT)
+    words = [sys.executable, str(tmp_path / "train.py"), str(tmp_path / "run")]
+    codes = [subprocess.run([*words, *more], capture_output=True).returncode for more in (["kill"], [], [])]
+    assert codes == [-9, 0, 0]
+    result = result_file.read_result(str(tmp_path / "run")) or {}
+    assert result["metrics"] == {"loss": float((np.array([0.1, 0.1]) + 0.1 + 0.1 - 2).sum())}
+
+
+def _seconds_of_first_save(folder: Path, state: dict[str, Any]) -> float:
+    with make(folder, steps=10**6, state=state) as run:
+        for _ in run:
+            time.sleep(0.02)
+            if checkpoints.steps(str(folder)):
+                run.finish("saved")
+    events = {event["event"]: event["time"] for event in reversed(event_log.read(str(folder)))}
+    return float(events["save"] - events["start"])
+
+
+def test_the_first_save_comes_after_two_seconds_or_ten_copies(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The default alone decides; a copy of the second state takes 0.3 s."""
+    slow = exact_resume.saved(None, save=lambda _: time.sleep(0.3), load=lambda _: None)
+    assert _seconds_of_first_save(tmp_path / "fast", {"weights": np.zeros(2)}) >= 2
+    assert _seconds_of_first_save(tmp_path / "slow", {"weights": np.zeros(2), "slow": slow}) >= 3
+    assert f"starts at step 0: no checkpoint in {str(tmp_path / 'slow')!r}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("value", [collections.deque([1]), 1j, {(1, 2): 3}])
+def test_a_kind_that_cannot_be_saved_is_refused_after_the_step_that_brings_it(tmp_path: Path, value: Any) -> None:
+    held: dict[str, Any] = {}
+    with pytest.raises(InputError, match=r"state 'held\.recent' "), make(tmp_path / "run", state={"held": held}) as run:  # noqa: PT012
+        for _ in run:
+            held["recent"] = value
+    assert run.step == 1
+
+
+class Tensor(float):
+    """As one of PyTorch that keeps the memory of its step until it is detached."""
+
+    def detach(self) -> float:
+        return 2.5
+
+
+def test_a_logged_tensor_is_detached(tmp_path: Path) -> None:
+    with make(tmp_path / "run", steps=1) as run:
+        for _ in run:
+            run.log(loss=Tensor(1))
+    assert run.logged == {"loss": 2.5}
 
 
 def make(folder: Path | str, **arguments: Any) -> exact_resume.Run:

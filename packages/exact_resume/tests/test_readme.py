@@ -66,7 +66,19 @@ def test_the_quick_start_ends_as_without_interruption(
     process = start(program, folder)
     stdout, stderr = process.communicate(timeout=300)
     assert (process.returncode, stdout) == (0, whole)
-    assert "resumes after step" in stderr
+    assert "resumes at step" in stderr
+
+
+def test_the_quick_start_continues_after_kill_9(program: str, tmp_path: Path) -> None:
+    """A save is there after 2 seconds, which the page promises."""
+    process = start(program, tmp_path / "run")
+    while not [*(tmp_path / "run").glob("step-*/manifest.json")]:
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.05)
+    process.kill()
+    process.communicate()
+    _, stderr = start(program, tmp_path / "run").communicate(timeout=300)
+    assert int(re.findall(r"resumes at step (\d+) of 300", stderr)[0]) > 0
 
 
 def test_another_run_in_the_folder_of_the_quick_start_is_refused(program: str, tmp_path: Path) -> None:
@@ -78,7 +90,16 @@ def test_another_run_in_the_folder_of_the_quick_start_is_refused(program: str, t
 
 
 @pytest.mark.parametrize(
-    "page", ["README.md", "docs/checkpoints.md", "docs/keras.md", "docs/wrapper.md", "docs/xgboost-jax.md"]
+    "page",
+    [
+        "README.md",
+        "docs/checkpoints.md",
+        "docs/keras.md",
+        "docs/rehearsal.md",
+        "docs/state.md",
+        "docs/wrapper.md",
+        "docs/xgboost-jax.md",
+    ],
 )
 def test_links_between_the_pages_resolve(page: str) -> None:
     """Within the package; the repository's own tests follow the rest."""

@@ -94,6 +94,17 @@ def entry_of_the_given_dict() -> Program:
     return given, step
 
 
+def arrays_of_jax() -> Program:
+    jax = pytest.importorskip("jax")
+    params = {"w": jax.numpy.zeros(3), "key": jax.random.key(0)}
+
+    def step(number: int) -> None:
+        nonlocal params
+        params = {"w": params["w"] - 0.1, "key": jax.random.split(params["key"])[0]}
+
+    return {"params": params}, step
+
+
 @pytest.mark.parametrize(
     ("program", "mends"),
     [
@@ -103,6 +114,7 @@ def entry_of_the_given_dict() -> Program:
         (list_of_layers, ["layers[:] = ..."]),
         (entries, ["both.0[...] = ...", "both.1.b[...] = ..."]),
         (entry_of_the_given_dict, ["w[...] = ..."]),
+        (arrays_of_jax, ["params.update(...)"]),
     ],
 )
 def test_a_program_that_rebinds_all_of_its_state_ends_before_its_first_save(
@@ -296,6 +308,61 @@ def test_an_item_that_is_taken_before_its_step_is_refused(tmp_path: Path, joined
     assert (raised.value.code, total[0]) == (2, 0)
     (line,) = notices(tmp_path / "run")
     assert "`for step, item in zip(run, stream)`" in line
+
+
+class Loader:
+    """As a DataLoader of PyTorch, whose iterator has a length that does not change."""
+
+    def __init__(self, batches: Any) -> None:
+        self.batches, self.taken = batches, iter(batches)
+
+    def __iter__(self) -> "Loader":
+        return self
+
+    def __next__(self) -> Any:
+        return next(self.taken)
+
+    def __len__(self) -> int:
+        return len(self.batches)
+
+
+SAMPLER = exact_resume.Sampler(num_examples=10, global_batch_size=2)
+
+
+@pytest.mark.parametrize(
+    ("items", "code"),
+    [
+        (lambda run: range(6), 2),
+        (lambda run: [1, 2, 3], 2),
+        (lambda run: Loader([1] * 6), 2),
+        (lambda run: Loader(SAMPLER.batches(start=0, stop=6, worker=run)), 2),
+        (lambda run: SAMPLER.batches(start=0, stop=6, worker=run), 2),
+        (lambda run: range(7), None),
+        (lambda run: Loader([1] * 7), None),
+        (lambda run: itertools.count(), None),
+        (lambda run: itertools.repeat(1), None),
+        (lambda run: (each for each in range(7)), None),
+    ],
+)
+def test_finite_items_before_the_run_in_zip_are_refused_at_the_first_step(
+    tmp_path: Path, items: Any, code: int | None
+) -> None:
+    total, left = np.zeros(1), None
+    try:
+        with exact_resume.run(tmp_path / "run", steps=6, state={"total": total}) as run:
+            for _ in enumerate(zip(items(run), run, strict=False)):
+                total += 1
+    except SystemExit as error:
+        left = error.code
+    assert (left, total[0]) == (code, 0 if code else 6)
+
+
+def test_items_after_the_run_in_zip_may_be_finite(tmp_path: Path) -> None:
+    total = np.zeros(1)
+    with exact_resume.run(tmp_path / "run", steps=6, state={"total": total}) as run:
+        for (_, item), other in zip(zip(run, range(6), strict=False), range(6), strict=False):
+            total += item == other
+    assert total[0] == 6
 
 
 def test_items_that_are_taken_in_their_steps_are_the_same_after_an_error(tmp_path: Path) -> None:

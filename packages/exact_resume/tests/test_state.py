@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections import OrderedDict
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -94,6 +94,67 @@ def test_every_kind_of_object_comes_back_in_place() -> None:
     assert (generator.random(), old.random()) == draws
     assert (float(variable.value), model.variables[0].value.tolist()) == (2.0, [1, 2])
     assert words == ["a", "a"]
+
+
+class Moments(NamedTuple):
+    """As a state of optax."""
+
+    count: Any
+    inner: Any
+
+
+def test_named_tuples_come_back_with_their_class() -> None:
+    held = {"state": (Moments(np.zeros(2), Moments(1, ())), 2.0), "kept": np.ones(1)}
+    kept = State({"held": held})
+    assert kept.shapes == {"held.state.0.0": "(2,) float64", "held.kept": "(1,) float64"}
+    tree, arrays = kept.take()
+    held["state"] = ()
+    kept.put(through_json(tree), arrays)
+    found = held["state"][0]
+    assert (type(found), found.count.tolist(), found.inner, held["state"][1]) == (Moments, [0, 0], Moments(1, ()), 2.0)
+
+
+@pytest.mark.parametrize("name", ["State", "sys", "Missing", "Moments.count", "Scheduler.load_state_dict"])
+def test_only_a_class_of_named_tuples_is_ever_made(name: str) -> None:
+    with pytest.raises(InputError, match=r"has a NamedTuple .* of 2 fields, which this program does not have; import"):
+        state.read({"named": [__name__, name, [1, 2]]}, [])
+
+
+def test_a_named_tuple_that_no_module_has_is_refused() -> None:
+    class Local(NamedTuple):
+        count: int
+
+    with pytest.raises(InputError, match=r"state 'a\.0' is a .*<locals>\.Local, which no module has"):
+        State({"a": [Local(1)]})
+
+
+def test_arrays_and_keys_of_jax_come_back() -> None:
+    jax = pytest.importorskip("jax")
+    optax = pytest.importorskip("optax")
+    parameters = {"w": jax.numpy.ones((2, 3), jax.numpy.bfloat16), "b": jax.numpy.zeros(3)}
+    key = jax.random.split(jax.random.key(1, impl="rbg"), 2)
+    held = {"parameters": parameters, "optimizer": optax.adam(0.1).init(parameters), "key": key}
+    before = {**held}
+    kept = State({"held": held})
+    tree, arrays = kept.take()
+    held.clear()
+    kept.put(through_json(tree), arrays)
+    assert jax.tree.structure(held) == jax.tree.structure(before)
+    for found, expected in zip(*map(jax.tree.leaves, (held, before)), strict=True):
+        assert isinstance(found, jax.Array)
+        assert found.dtype == expected.dtype
+        assert (found == expected).all()
+
+
+@pytest.mark.parametrize("value", [np.float32(1.5), np.int64(3), np.bool_(True), np.float64(0.1), None, 2.5])
+def test_scalars_come_back_as_scalars(value: Any) -> None:
+    held = {"best": value, "history": [value]}
+    kept = State({"held": held})
+    tree, arrays = kept.take()
+    held["history"].append(value)
+    kept.put(through_json(tree), arrays)
+    assert held == {"best": value, "history": [value]}
+    assert not isinstance(held["best"], np.ndarray)
 
 
 def test_what_is_taken_is_a_copy() -> None:

@@ -17,6 +17,8 @@ SECONDS_BETWEEN_FAILURES = 2 * 3600.0
 _SHORTEST_INTERVAL_SECONDS = 10.0
 _FIRST_INTERVAL_SECONDS = 30.0
 """Until a save has been measured."""
+_EARLIEST_SECONDS, _EARLIEST_SHARE = 2.0, 10
+"""Of the first save, and how often the copy of the state fits into the time before it."""
 _LARGEST_SHARE = 100
 """A save pauses the loop for at most 1/100 of the time between two saves."""
 
@@ -64,6 +66,8 @@ class CheckpointWriter:
         """Of the newest committed checkpoint: what a restart would know; step 0: none."""
         self.pause_seconds: float | None = None
         """How long the last save paused training; None: nothing was saved yet."""
+        self.copy_seconds = math.inf
+        """How long a copy of the state takes, as measured before the first save; inf: not measured."""
         self._lease = lease
         self._directory, self._keep, self._log_event = directory, keep, log_event
         self._passed_over = set(passed_over)
@@ -140,6 +144,8 @@ class CheckpointWriter:
             every_seconds: 0: never; None: what `best_interval` returns.
         """
         interval = best_interval(self.pause_seconds) if every_seconds is None else every_seconds or math.inf
+        if self.pause_seconds is None and every_seconds is None:
+            interval = min(interval, max(_EARLIEST_SECONDS, _EARLIEST_SHARE * self.copy_seconds))
         return not self.is_busy and time.monotonic() - since >= interval
 
     def finish(self) -> None:
