@@ -6,7 +6,6 @@ import sys
 
 import numpy as np
 
-from exact_resume.checkpoints import outcome
 from exact_resume.files import publication, storage
 from localvertex_base.userinput import cli, paths
 from localvertex_base.userinput.errors import UserError
@@ -18,7 +17,7 @@ from trainer.data import dataset
 from trainer.data.dataset import Dataset
 from trainer.files import outputs
 from trainer.learner import libraries
-from trainer.results import calibration, exported, predictions
+from trainer.results import calibration, exported, outcome, predictions
 from trainer.serve import trial
 from trainer.serve.trial import TrialServer
 
