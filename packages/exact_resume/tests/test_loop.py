@@ -624,7 +624,7 @@ with exact_resume.run(folder, steps=3, config={"rate": rate}, state={"weights": 
     ("words", "num_lines", "last"),
     [
         (["0.2"], 1, "contains another run: config.rate is 0.1 there and 0.2 here; give another folder, or restore"),
-        (["0.1", "RunError"], 1, "exact_resume: error: at fault"),
+        (["0.1", "RunError"], 2, "exact_resume: error: at fault"),
         (["0.1", "ValueError"], 0, "ValueError: at fault"),
     ],
 )
