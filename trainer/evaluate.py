@@ -3,15 +3,21 @@
 import dataclasses
 import sys
 
+from exact_resume.files import storage
 from localvertex_base.userinput import cli, paths
 from trainer import command_line
-from trainer.checkpoints import best
+from trainer.checkpoints import best, seen
 from trainer.command_line import report_errors as report_errors  # a component imports it from here
 from trainer.data import dataset
+from trainer.data.dataset import Dataset
 from trainer.files import outputs
 from trainer.results import baseline, calibration, evaluation, predictions
+from trainer.results.baseline import Judgement, Verdict
+from trainer.results.comparison import evidence
 from trainer.results.comparison.class_names import quoted_list
+from trainer.results.comparison.not_comparable import NotComparable
 from trainer.results.evaluation import Evaluation
+from trainer.results.predictions import Predictions
 
 
 def evaluate(
@@ -79,28 +85,41 @@ def evaluate(
     outputs.write(report_path, html)
     if predictions_path:
         outputs.write_lines(predictions_path, predictions.lines(staged, served))
+    score = result.score
     if is_noted:
-        kept = baseline.distinct(staged, "test")
-        judgement = baseline.judge(
-            result.metric,
-            test.labels[kept],
-            test.probabilities.argmax(axis=1)[kept],
-            data.class_names.index(result.baseline_class),
-            result.class_names,
-            num_copies=len(test.labels) - len(kept),
-        )
+        judgement = _judged(result, test, staged, checkpoint_directory)
+        score = judgement.score
         print(judgement.reason)
         outcome.note_evaluation(
             checkpoint_directory,
             step=trained.checkpoint.step,
             metric=result.metric,
-            score=result.score,
+            score=score,
             verdict=judgement.verdict,
             reason=judgement.reason,
         )
-    if result.score < minimum_score:
-        result.metrics["reason"] = f"{result.metric} {result.score:.4f} is below minimum_score {minimum_score:g}"
+    if score < minimum_score:
+        result.metrics["reason"] = f"{result.metric} {score:.4f} is below minimum_score {minimum_score:g}"
     return result
+
+
+def _judged(result: Evaluation, test: Predictions, staged: Dataset, checkpoint_directory: str) -> Judgement:
+    """Compare the model with the constant answer on the test images that are evidence."""
+    try:
+        found = evidence.of(staged, evidence.seen_by("model", storage.join(checkpoint_directory, seen.FILE)))
+        if kept := [position for position, _ in found.chosen(staged.records("test"))]:
+            return baseline.judge(
+                result.metric,
+                test.labels[kept],
+                test.probabilities.argmax(axis=1)[kept],
+                result.class_names.index(result.baseline_class),
+                result.class_names,
+                left_out=found.left_out,
+            )
+        reason = f"no test image is left to tell whether the model has learnt anything: {found.left_out}"
+    except NotComparable as error:
+        reason = str(error)
+    return Judgement(score=result.score, verdict=Verdict.UNDECIDED, reason=reason)
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -6,7 +6,7 @@ an image that was saved again has another SHA-256.
 """
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -42,9 +42,13 @@ class SeenImages:
     hashes: Hashes
     """Perceptual hashes int8 [N, 64], sorted and each once."""
 
-    def look_like(self, hashes: Hashes) -> npt.NDArray[np.bool_]:
-        """Return for each perceptual hash int8 [M, 64] whether one at distance 0 was seen."""
-        frequencies, found = _frequencies(hashes), np.zeros(len(hashes), bool)
+    def includes(self, lines: Sequence[Mapping[str, Any]]) -> npt.NDArray[np.bool_]:
+        """Return for each line [M] of an image list whether its image, or another file of it, was seen.
+
+        Its bytes are equal, or its perceptual hash is at distance 0.
+        """
+        found = np.isin(numbers(line["content_hash"] for line in lines), self.numbers)
+        frequencies = _frequencies(hashes_of(map(hash_of, lines)))
         for start in range(0, len(self.hashes), _CHUNK):
             known = _frequencies(self.hashes[start : start + _CHUNK])
             found |= (frequencies @ known.T > _SAME).any(axis=1)
@@ -72,6 +76,11 @@ def hash_of(line: Mapping[str, Any]) -> bytes:
     """Return the perceptual hash in a line of an image list; zeros, which resemble no other, for a tiny image."""
     is_tiny = min(line["width"], line["height"]) < _MIN_PIXELS
     return bytes(_HASH_BYTES) if is_tiny else bytes.fromhex(line["perceptual_hash"])
+
+
+def pixels_of(line: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return what identifies the prepared pixels in a line of an image list, whatever their bytes."""
+    return *line["pixel_sums"], *line["pixel_sums_of_squares"], line["perceptual_hash"]
 
 
 def hashes_of(found: Iterable[bytes]) -> Hashes:

@@ -11,7 +11,6 @@ from enum import StrEnum
 
 import numpy as np
 
-from trainer.data.dataset import Dataset
 from trainer.models.metrics import ACCURACY, score_of
 from trainer.results.significance import (
     ROUNDING,
@@ -40,25 +39,15 @@ class Verdict(StrEnum):
 class Judgement:
     """The comparison of a model with the constant answer."""
 
+    score: float
+    """Value of the metric on the images that count."""
     verdict: Verdict
     reason: str
     """One sentence with the scores of the test that decided."""
 
 
-def distinct(data: Dataset, split: str) -> list[int]:
-    """Return the positions of a split's images in the stored order; of copies in one class only the first.
-
-    Copies of an image have one answer, so that each would count as further evidence. The shards must be on this
-    machine.
-    """
-    first: dict[tuple[str, int], int] = {}
-    for position, record in enumerate(data.records(split)):
-        first.setdefault((record.figures.content_hash, record.label), position)
-    return list(first.values())
-
-
 def judge(
-    metric: str, labels: Labels, answers: Labels, constant: int, class_names: list[str], *, num_copies: int = 0
+    metric: str, labels: Labels, answers: Labels, constant: int, class_names: list[str], *, left_out: str = ""
 ) -> Judgement:
     """Compare a model with a constant answer on the test split.
 
@@ -68,15 +57,14 @@ def judge(
         answers: Answers of the model [N].
         constant: The class that the constant answer names.
         class_names: K names.
-        num_copies: Test images that are left out, because they are copies of others.
+        left_out: The test images that do not count, for the message.
     """
     always, num_classes, chance = np.full_like(labels, constant), len(class_names), (labels, answers, len(class_names))
     own, reference = (score_of(metric, labels, each, num_classes) for each in (answers, always))
-    copies = f", {num_copies:,} copies left out" if num_copies else ""
 
     def found(opponent: str) -> str:
         numbers = f"{metric} {own:.4f} on {len(labels):,} test images, {reference:.4f} by {opponent}"
-        return f"{numbers} (p = {p_value:.2g}{copies})"
+        return f"{numbers} (p = {p_value:.2g}{left_out and f', {left_out}'})"
 
     p_value, num_others = p_better(metric, labels, answers, always, num_classes), int((labels != constant).sum())
     beaten_by, error = "a constant answer", num_others / max(1, len(labels))
@@ -85,7 +73,7 @@ def judge(
         # Shuffling takes seconds with 100,000 images, so it comes after the other test.
         p_value = p_by_chance(metric, *chance)
         if p_value < SIGNIFICANCE:
-            return Judgement(verdict=Verdict.BETTER, reason=reason)
+            return Judgement(score=own, verdict=Verdict.BETTER, reason=reason)
         beaten_by, error = "guessing", 1 - score_by_chance(ACCURACY, *chance)
         reference = score_by_chance(metric, *chance)
         reason = found("its own answers, shuffled among the images")
@@ -101,10 +89,11 @@ def judge(
             else f"all test images are of the class {class_names[present[0]]!r}"
         )
         return Judgement(
+            score=own,
             verdict=Verdict.UNDECIDED,
             reason=f"too few test images to tell whether the model has learnt anything: {reason}; {way_on}",
         )
-    return Judgement(verdict=Verdict.NOT_BETTER, reason=f"not better than {beaten_by}: {reason}")
+    return Judgement(score=own, verdict=Verdict.NOT_BETTER, reason=f"not better than {beaten_by}: {reason}")
 
 
 def num_enough(error: float) -> int:

@@ -18,14 +18,14 @@ from trainer.data.dataset import Dataset
 from trainer.data.images import Pixels, to_pixels
 from trainer.models.metrics import ACCURACY
 from trainer.results import exported, saved_model
-from trainer.results.comparison import class_names, images
+from trainer.results.comparison import class_names, evidence, images
 from trainer.results.comparison.class_names import Classes
 from trainer.results.comparison.decision import ClassResult, Comparison, scores_of
-from trainer.results.comparison.images import Image, Unseen
+from trainer.results.comparison.evidence import Evidence
+from trainer.results.comparison.images import Image
 from trainer.results.comparison.not_comparable import NotComparable
 
 _BATCH = 32
-_NO_RECORD = f"its file {seen.FILE} or {seen.FILE}{seen.SECOND} is missing, empty or damaged"
 Labels = npt.NDArray[Any]
 
 
@@ -81,15 +81,11 @@ def compare(
         NotComparable: A fair comparison is impossible.
         UserError: A shard is missing or damaged.
     """
-    own = seen.read(storage.join(checkpoint_directory, seen.FILE))
-    if own is None:
-        raise NotComparable(f"it is not known which images the new model has seen: {_NO_RECORD}", is_final=True)
+    own = evidence.seen_by("new model", storage.join(checkpoint_directory, seen.FILE))
     champion = _load_champion(champion_folder)
-    seen_by_champion = seen.read(storage.join(champion_folder, exported.SEEN_FILE))
-    if seen_by_champion is None:
-        raise NotComparable(f"it is not known which images the champion has seen: {_NO_RECORD}", is_final=True)
+    seen_by_champion = evidence.seen_by("champion", storage.join(champion_folder, exported.SEEN_FILE))
     classes = class_names.match(champion.class_names, data.class_names)
-    found = images.unseen(data, own, seen_by_champion)
+    found = evidence.of(data, own, seen_by_champion)
     _check_number(found, classes, min_compared_images)
     # Images of new classes show whether the champion knows them under names that the dataset no longer has.
     shown = found if classes.only_champion else found.of_classes(classes.common)
@@ -106,7 +102,8 @@ def compare(
     answers = _answers_of(champion, challenger, read, classes)
     return dataclasses.replace(
         result(*answers, classes=classes, metric=chosen.config.metric),
-        num_left_out=found.num_left_out,
+        num_left_out=found.num_seen,
+        num_copies=found.num_copies,
         has_originals=has_originals,
         unknown=found.num_images(classes.only_challenger),
     )
@@ -125,11 +122,11 @@ def _load_champion(folder: str) -> _Model:
     return _Model(name="champion", image_size=loaded.image_size, class_names=loaded.class_names, predict=loaded.predict)
 
 
-def _check_number(found: Unseen, classes: Classes, min_compared_images: int) -> None:
+def _check_number(found: Evidence, classes: Classes, min_compared_images: int) -> None:
     """Print the number of images; refuse too few, or images of one class, because a constant answer gets them right."""
     kept, unknown = found.num_images(classes.common), found.num_images(classes.only_challenger)
     num_kept = sum(kept.values())
-    left_out = f"{found.num_left_out:,} left out because a model has seen them"
+    left_out = found.left_out or "none left out"
     print(f"{num_kept:,} test images to compare; {left_out}")
     if unknown:
         print(
