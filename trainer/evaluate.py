@@ -11,6 +11,7 @@ from trainer.command_line import report_errors as report_errors  # a component i
 from trainer.data import dataset
 from trainer.data.dataset import Dataset
 from trainer.files import outputs
+from trainer.models.metrics import score_of
 from trainer.results import baseline, calibration, evaluation, predictions
 from trainer.results.baseline import Judgement, Verdict
 from trainer.results.comparison import evidence
@@ -87,8 +88,7 @@ def evaluate(
         outputs.write_lines(predictions_path, predictions.lines(staged, served))
     score = result.score
     if is_noted:
-        judgement = _judged(result, test, staged, checkpoint_directory)
-        score = judgement.score
+        score, judgement = _judged(result, test, staged, checkpoint_directory)
         print(judgement.reason)
         outcome.note_evaluation(
             checkpoint_directory,
@@ -103,23 +103,25 @@ def evaluate(
     return result
 
 
-def _judged(result: Evaluation, test: Predictions, staged: Dataset, checkpoint_directory: str) -> Judgement:
-    """Compare the model with the constant answer on the test images that are evidence."""
+def _judged(
+    result: Evaluation, test: Predictions, staged: Dataset, checkpoint_directory: str
+) -> tuple[float, Judgement]:
+    """Compare the model with the constant answer on the test images that are evidence.
+
+    Returns:
+        The score on these images, or on all if there are none, and the verdict.
+    """
     try:
         found = evidence.of(staged, evidence.seen_by("model", storage.join(checkpoint_directory, seen.FILE)))
         if kept := [position for position, _ in found.chosen(staged.records("test"))]:
-            return baseline.judge(
-                result.metric,
-                test.labels[kept],
-                test.probabilities.argmax(axis=1)[kept],
-                result.class_names.index(result.baseline_class),
-                result.class_names,
-                left_out=found.left_out,
-            )
+            labels, answers = test.labels[kept], test.probabilities.argmax(axis=1)[kept]
+            constant, names = result.class_names.index(result.baseline_class), result.class_names
+            judgement = baseline.judge(result.metric, labels, answers, constant, names, left_out=found.left_out)
+            return score_of(result.metric, labels, answers, len(names)), judgement
         reason = f"no test image is left to tell whether the model has learnt anything: {found.left_out}"
     except NotComparable as error:
         reason = str(error)
-    return Judgement(score=result.score, verdict=Verdict.UNDECIDED, reason=reason)
+    return result.score, Judgement(verdict=Verdict.UNDECIDED, reason=reason)
 
 
 def main(arguments: list[str] | None = None) -> int:

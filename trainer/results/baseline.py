@@ -39,8 +39,6 @@ class Verdict(StrEnum):
 class Judgement:
     """The comparison of a model with the constant answer."""
 
-    score: float
-    """Value of the metric on the images that count."""
     verdict: Verdict
     reason: str
     """One sentence with the scores of the test that decided."""
@@ -73,7 +71,7 @@ def judge(
         # Shuffling takes seconds with 100,000 images, so it comes after the other test.
         p_value = p_by_chance(metric, *chance)
         if p_value < SIGNIFICANCE:
-            return Judgement(score=own, verdict=Verdict.BETTER, reason=reason)
+            return Judgement(verdict=Verdict.BETTER, reason=reason)
         beaten_by, error = "guessing", 1 - score_by_chance(ACCURACY, *chance)
         reference = score_by_chance(metric, *chance)
         reason = found("its own answers, shuffled among the images")
@@ -89,11 +87,10 @@ def judge(
             else f"all test images are of the class {class_names[present[0]]!r}"
         )
         return Judgement(
-            score=own,
             verdict=Verdict.UNDECIDED,
             reason=f"too few test images to tell whether the model has learnt anything: {reason}; {way_on}",
         )
-    return Judgement(score=own, verdict=Verdict.NOT_BETTER, reason=f"not better than {beaten_by}: {reason}")
+    return Judgement(verdict=Verdict.NOT_BETTER, reason=f"not better than {beaten_by}: {reason}")
 
 
 def num_enough(error: float) -> int:

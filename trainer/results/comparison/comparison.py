@@ -64,6 +64,7 @@ def compare(
     chosen: BestCheckpoint,
     checkpoint_directory: str,
     champion_folder: str,
+    champion_checkpoints: str = "",
     source: str,
     min_compared_images: int,
 ) -> Comparison:
@@ -74,6 +75,7 @@ def compare(
         chosen: Its best checkpoint.
         checkpoint_directory: Its checkpoint folder.
         champion_folder: The champion's SavedModel.
+        champion_checkpoints: The checkpoint folder of its run, which may be gone; empty if it is not known.
         source: The source of the dataset; read again if the image sizes differ.
         min_compared_images: Fewest images that neither has seen.
 
@@ -83,7 +85,11 @@ def compare(
     """
     own = evidence.seen_by("new model", storage.join(checkpoint_directory, seen.FILE))
     champion = _load_champion(champion_folder)
-    seen_by_champion = evidence.seen_by("champion", storage.join(champion_folder, exported.SEEN_FILE))
+    seen_by_champion = evidence.seen_by(
+        "champion",
+        storage.join(champion_folder, exported.SEEN_FILE),
+        beside=champion_checkpoints and storage.join(champion_checkpoints, seen.FILE),
+    )
     classes = class_names.match(champion.class_names, data.class_names)
     found = evidence.of(data, own, seen_by_champion)
     _check_number(found, classes, min_compared_images)

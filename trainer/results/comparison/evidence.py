@@ -4,14 +4,18 @@ The gate, the comparison, their figures and their sentences count these images a
 """
 
 import dataclasses
+import itertools
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any
+
+import numpy as np
 
 from exact_resume.files import storage
 from trainer.checkpoints import seen
 from trainer.data.dataset import Dataset
 from trainer.data.preparing import image_list
+from trainer.data.preparing.quality import likeness, signatures
 from trainer.data.stored.records import Record
 from trainer.results.comparison.not_comparable import NotComparable
 
@@ -27,7 +31,7 @@ class Evidence:
     num_seen: int
     """Test images that a model has seen, or a near-duplicate of them."""
     num_copies: int = 0
-    """Test images that are left out because another one has the same pixels, or one in another class has."""
+    """Test images that are left out because another one is a near-duplicate, or one in another class is equal."""
 
     @property
     def left_out(self) -> str:
@@ -60,18 +64,20 @@ class Evidence:
                 yield position, record
 
 
-def seen_by(model: str, path: storage.Path) -> seen.SeenImages:
+def seen_by(model: str, path: storage.Path, beside: storage.Path = "") -> seen.SeenImages:
     """Return the images that a model has seen.
 
     Args:
         model: For the message.
         path: Its list.
+        beside: The same list with signatures, which decide about near-duplicates, if it is still there.
 
     Raises:
         NotComparable: They are unknown, so no test image is evidence.
     """
-    if found := seen.read(path):
-        return found
+    found, described = seen.read(path), seen.read(beside) if beside else None
+    if found:
+        return described if described and np.array_equal(described.numbers, found.numbers) else found
     raise NotComparable(
         f"it is not known which images the {model} has seen: its file {seen.FILE} or {seen.FILE}{seen.SECOND} is"
         " missing, empty or damaged",
@@ -87,14 +93,14 @@ def of(data: Dataset, *known: seen.SeenImages) -> Evidence:
         known: What each model has seen: the training and validation images of this dataset and of earlier ones.
     """
     tests = [line for line in image_list.read(data.directory) if line["split"] == "test" and "content_hash" in line]
-    is_seen = seen.union(*known).includes(tests)
+    is_seen = np.any([each.includes(tests) for each in known], axis=0)
     same: dict[Any, list[dict[str, Any]]] = {}
     for line, is_left_out in zip(tests, is_seen, strict=True):
         if not is_left_out:
             # Equal pixels in other bytes have equal figures.
             same.setdefault(seen.pixels_of(line), []).append(line)
     # Images in several classes have no right answer.
-    kept = [copies[0] for copies in same.values() if len({each["label"] for each in copies}) == 1]
+    kept = _distinct([copies[0] for copies in same.values() if len({each["label"] for each in copies}) == 1])
     # One text per class.
     shared = {name: name for name in data.class_names}
     num_seen = int(is_seen.sum())
@@ -104,3 +110,16 @@ def of(data: Dataset, *known: seen.SeenImages) -> Evidence:
         num_seen=num_seen,
         num_copies=len(tests) - num_seen - len(kept),
     )
+
+
+def _distinct(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return lines of an image list without near-duplicates of earlier ones."""
+    own = [signatures.signature_of(line) for line in lines]
+    places = [place for place, each in enumerate(own) if each]
+    pairs = likeness.find(signatures.unpacked(own), np.ones(len(places), bool)).pairs.tolist()
+    left_out: set[int] = set()
+    for other, ones in itertools.groupby(sorted((other, one) for one, other in pairs), key=lambda pair: pair[0]):
+        if any(one not in left_out for _, one in ones):
+            left_out.add(other)
+    gone = {places[each] for each in left_out}
+    return [line for place, line in enumerate(lines) if place not in gone]
