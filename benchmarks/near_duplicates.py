@@ -24,7 +24,7 @@ from PIL import Image, ImageDraw, ImageEnhance, ImageFilter, ImageOps
 
 from benchmarks.measuring import Clock, parse
 from trainer.data import images
-from trainer.data.preparing.quality import signatures
+from trainer.data.preparing.quality import likeness, signatures
 from trainer.data.preparing.quality.channels import Channels
 
 Bits = npt.NDArray[np.uint8]
@@ -117,14 +117,20 @@ class _Own:
     """The signatures of `prepare`."""
 
     def hashed(self, image: Image.Image) -> Bits:
-        deviations = tuple(np.asarray(image, dtype=np.float64).std(axis=(0, 1)) + 1e-3)
-        (signature,) = signatures.signatures_of(
-            [(signatures.hash_of(image), Channels(means=(), deviations=deviations))]
-        )
-        return np.frombuffer(signature, dtype=np.uint8)
+        deviations = tuple(np.asarray(image, dtype=np.float64).std(axis=(0, 1)))
+        line = {
+            **dict.fromkeys(("width", "height"), signatures.SMALL),
+            "perceptual_hash": signatures.hash_of(image),
+            "appearance": signatures.appearance_of(image, Channels(means=(), deviations=deviations)),
+        }
+        return np.frombuffer(signatures.signature_of(line) or bytes(signatures.NUM_BYTES), dtype=np.uint8)
 
-    def alike(self, hashes: Bits, one: Any, other: Any) -> npt.NDArray[np.bool_]:
-        return signatures.compare(signatures.unpack(hashes), one, other)[1]
+    def num_alike(self, hashes: Bits) -> int:
+        return len(likeness.find(hashes, np.ones(len(hashes), bool)).pairs)
+
+    def recall(self, hashes: Bits, number: int) -> float:
+        pairs = likeness.find(hashes, np.arange(len(hashes)) >= number, are_others_paired=False).pairs
+        return float((pairs[:, 1] - pairs[:, 0] == number).sum() / number)
 
 
 class _Hamming:
@@ -137,9 +143,19 @@ class _Hamming:
     def hashed(self, image: Image.Image) -> Bits:
         return np.packbits(np.asarray(self._compute(image)).astype(bool).ravel())
 
-    def alike(self, hashes: Bits, one: Any, other: Any) -> npt.NDArray[np.bool_]:
+    def _alike(self, hashes: Bits, one: Any, other: Any) -> npt.NDArray[np.bool_]:
         found: npt.NDArray[np.bool_] = np.bitwise_count(hashes[one] ^ hashes[other]).sum(axis=1) <= self._limit
         return found
+
+    def num_alike(self, hashes: Bits) -> int:
+        number = len(hashes)
+        return sum(
+            int(self._alike(hashes, np.full(number - one - 1, one), np.arange(one + 1, number)).sum())
+            for one in range(number - 1)
+        )
+
+    def recall(self, hashes: Bits, number: int) -> float:
+        return float(self._alike(hashes, np.arange(number), np.arange(number, 2 * number)).mean())
 
 
 def _difference_hash(image: Image.Image) -> Any:
@@ -174,15 +190,6 @@ def _methods() -> Iterator[tuple[str, _Own | _Hamming]]:
         print("perception is not installed")
 
 
-def _num_alike(method: _Own | _Hamming, hashes: Bits) -> int:
-    """Return the number of matching pairs, among all pairs."""
-    number = len(hashes)
-    return sum(
-        int(method.alike(hashes, np.full(number - one - 1, one), np.arange(one + 1, number)).sum())
-        for one in range(number - 1)
-    )
-
-
 def main() -> None:
     """Print a line per method."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -202,14 +209,13 @@ def main() -> None:
         hashes = {key: np.stack([method.hashed(image) for image in found]) for key, found in prepared.items()}
         cost = clock.took()
         microseconds = 1e6 * cost.cpu_seconds / sum(map(len, prepared.values()))
-        false = {key: _num_alike(method, found) for key, found in hashes.items()}
+        false = {key: method.num_alike(found) for key, found in hashes.items()}
         recall = {}
         for change, apply in _CHANGES.items():
             chosen = blurred if change.startswith("blurred") else originals
-            both = [image for original in chosen for image in (original, apply(original))]
+            both = [*chosen, *map(apply, chosen)]
             found = np.stack([method.hashed(images.stretch(image, size)) for image in both])
-            even = np.arange(0, len(both), 2)
-            recall[change] = f"{method.alike(found, even, even + 1).mean():.2f}"
+            recall[change] = f"{method.recall(found, len(chosen)):.2f}"
         print(
             f"{name}: {microseconds:.0f} us, all{cost}; pairs of different images {false}; found {recall}", flush=True
         )

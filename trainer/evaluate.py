@@ -3,15 +3,22 @@
 import dataclasses
 import sys
 
+from exact_resume.files import storage
 from localvertex_base.userinput import cli, paths
 from trainer import command_line
-from trainer.checkpoints import best
+from trainer.checkpoints import best, seen
 from trainer.command_line import report_errors as report_errors  # a component imports it from here
 from trainer.data import dataset
+from trainer.data.dataset import Dataset
 from trainer.files import outputs
+from trainer.models.metrics import score_of
 from trainer.results import baseline, calibration, evaluation, predictions
+from trainer.results.baseline import Judgement, Verdict
+from trainer.results.comparison import evidence
 from trainer.results.comparison.class_names import quoted_list
+from trainer.results.comparison.not_comparable import NotComparable
 from trainer.results.evaluation import Evaluation
+from trainer.results.predictions import Predictions
 
 
 def evaluate(
@@ -79,28 +86,42 @@ def evaluate(
     outputs.write(report_path, html)
     if predictions_path:
         outputs.write_lines(predictions_path, predictions.lines(staged, served))
+    score = result.score
     if is_noted:
-        kept = baseline.distinct(staged, "test")
-        judgement = baseline.judge(
-            result.metric,
-            test.labels[kept],
-            test.probabilities.argmax(axis=1)[kept],
-            data.class_names.index(result.baseline_class),
-            result.class_names,
-            num_copies=len(test.labels) - len(kept),
-        )
+        score, judgement = _judged(result, test, staged, checkpoint_directory)
         print(judgement.reason)
         outcome.note_evaluation(
             checkpoint_directory,
             step=trained.checkpoint.step,
             metric=result.metric,
-            score=result.score,
+            score=score,
             verdict=judgement.verdict,
             reason=judgement.reason,
         )
-    if result.score < minimum_score:
-        result.metrics["reason"] = f"{result.metric} {result.score:.4f} is below minimum_score {minimum_score:g}"
+    if score < minimum_score:
+        result.metrics["reason"] = f"{result.metric} {score:.4f} is below minimum_score {minimum_score:g}"
     return result
+
+
+def _judged(
+    result: Evaluation, test: Predictions, staged: Dataset, checkpoint_directory: str
+) -> tuple[float, Judgement]:
+    """Compare the model with the constant answer on the test images that are evidence.
+
+    Returns:
+        The score on these images, or on all if there are none, and the verdict.
+    """
+    try:
+        found = evidence.of(staged, evidence.seen_by("model", storage.join(checkpoint_directory, seen.FILE)))
+        if kept := [position for position, _ in found.chosen(staged.records("test"))]:
+            labels, answers = test.labels[kept], test.probabilities.argmax(axis=1)[kept]
+            constant, names = result.class_names.index(result.baseline_class), result.class_names
+            judgement = baseline.judge(result.metric, labels, answers, constant, names, left_out=found.left_out)
+            return score_of(result.metric, labels, answers, len(names)), judgement
+        reason = f"no test image is left to tell whether the model has learnt anything: {found.left_out}"
+    except NotComparable as error:
+        reason = str(error)
+    return result.score, Judgement(verdict=Verdict.UNDECIDED, reason=reason)
 
 
 def main(arguments: list[str] | None = None) -> int:

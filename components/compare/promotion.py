@@ -278,6 +278,7 @@ def against(
             chosen=best.find(checkpoint_directory, data),
             checkpoint_directory=checkpoint_directory,
             champion_folder=champion.artifact_uri,
+            champion_checkpoints=_checkpoints_of(champion, checkpoint_directory),
             source=source,
             min_compared_images=criteria.min_compared_images,
         )
@@ -307,6 +308,12 @@ def against(
         is_final=is_final,
     )
     return _with_evaluation(_evaluation(checkpoint_directory), result)
+
+
+def _checkpoints_of(champion: Version, checkpoint_directory: str) -> str:
+    """Return the checkpoint folder of the champion's run, beside this one's; empty if its run is not known."""
+    run_id = champion.labels.get(labels.RUN_ID, "")
+    return run_id and f"{checkpoint_directory.rstrip('/').rpartition('/')[0]}/{run_id}"
 
 
 def write_report(result: Result, page_path: str, metrics: MutableMapping[str, Any]) -> None:

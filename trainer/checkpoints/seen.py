@@ -1,12 +1,13 @@
 """The images that a model has seen in training and validation, or that a model it started from has seen.
 
-Two files outlive the dataset. The first has the first 8 bytes of each image's SHA-256, as sorted big-endian numbers.
-The second, beside it, has the 64 bytes of each image's perceptual hash (`trainer.data.preparing.quality.signatures`):
-an image that was saved again has another SHA-256.
+Three files outlive the dataset. The first has the first 8 bytes of each image's SHA-256, as sorted big-endian numbers.
+The second, beside it, has the 64 bytes of each image's perceptual hash: an image that was saved again has another
+SHA-256. The third has their signatures with thumbnails (`trainer.data.preparing.quality.signatures`), which decide. It
+stays with the checkpoints: an exported model may be public.
 """
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,20 +17,20 @@ from exact_resume.checkpoints import checkpoints
 from exact_resume.files import storage
 from trainer.data.dataset import Dataset
 from trainer.data.preparing import image_list
+from trainer.data.preparing.quality import likeness, signatures
 
 FILE = "seen_images"
 """In a checkpoint folder, a folder with starting weights, and `assets.extra` of an exported model."""
 SECOND = "_perceptual"
 """End of the second file's name."""
+_THIRD = "_signatures"
 Numbers = npt.NDArray[np.uint64]
 Hashes = npt.NDArray[np.int8]
 _DIGITS = 16
 _STORED = np.dtype(">u8")
 _HASH_BYTES = 64
-_MIN_PIXELS = 8
-"""Length of the shorter edge below which all images look alike."""
 _SAME = 0.9999
-"""Correlation above which the distance of `signatures` is 0."""
+"""Correlation above which perceptual hashes are at distance 0."""
 _CHUNK = 1024
 
 
@@ -41,13 +42,25 @@ class SeenImages:
     """The beginnings of their SHA-256, sorted and each once."""
     hashes: Hashes
     """Perceptual hashes int8 [N, 64], sorted and each once."""
+    described: signatures.Bytes = dataclasses.field(default_factory=lambda: signatures.unpacked([]))
+    """Signatures uint8 [M, 968], sorted and each once, of as many of them as are known."""
 
-    def look_like(self, hashes: Hashes) -> npt.NDArray[np.bool_]:
-        """Return for each perceptual hash int8 [M, 64] whether one at distance 0 was seen."""
-        frequencies, found = _frequencies(hashes), np.zeros(len(hashes), bool)
-        for start in range(0, len(self.hashes), _CHUNK):
-            known = _frequencies(self.hashes[start : start + _CHUNK])
-            found |= (frequencies @ known.T > _SAME).any(axis=1)
+    def includes(self, lines: Sequence[Mapping[str, Any]]) -> npt.NDArray[np.bool_]:
+        """Return for each line [N] of an image list whether its image, or a near-duplicate of it, was seen.
+
+        Without its signature, an image was seen if its perceptual hash is at distance 0 from one.
+        """
+        found = np.isin(numbers(line["content_hash"] for line in lines), self.numbers)
+        own = [signatures.signature_of(line) for line in lines]
+        places = np.flatnonzero([bool(each) for each in own])
+        both = np.concatenate([signatures.unpacked(own), self.described])
+        pairs = likeness.find(both, np.arange(len(both)) < len(places), are_others_paired=False).pairs
+        found[places[pairs[pairs[:, 1] >= len(places), 0]]] = True
+        frequencies = _frequencies(hashes_of(map(hash_of, lines)))
+        described = {each.tobytes() for each in signatures.hashes(self.described)}
+        left = hashes_of(each for each in map(bytes, self.hashes) if each not in described)
+        for start in range(0, len(left), _CHUNK):
+            found |= (frequencies @ _frequencies(left[start : start + _CHUNK]).T > _SAME).any(axis=1)
         return found
 
 
@@ -61,17 +74,25 @@ def of_dataset(data: Dataset) -> SeenImages:
 
 def of_lines(lines: Iterable[Mapping[str, Any]]) -> SeenImages:
     """Return the images of lines of a dataset's image list; rejected ones are left out."""
-    found = [(each["content_hash"], hash_of(each)) for each in lines if "content_hash" in each]
+    found = [
+        (each["content_hash"], hash_of(each), signatures.signature_of(each)) for each in lines if "content_hash" in each
+    ]
     return SeenImages(
-        numbers=np.unique(numbers(content for content, _ in found)),
-        hashes=np.unique(hashes_of(perceptual for _, perceptual in found), axis=0),
+        numbers=np.unique(numbers(content for content, *_ in found)),
+        hashes=np.unique(hashes_of(perceptual for _, perceptual, _ in found), axis=0),
+        described=np.unique(signatures.unpacked(signature for *_, signature in found), axis=0),
     )
 
 
 def hash_of(line: Mapping[str, Any]) -> bytes:
     """Return the perceptual hash in a line of an image list; zeros, which resemble no other, for a tiny image."""
-    is_tiny = min(line["width"], line["height"]) < _MIN_PIXELS
+    is_tiny = min(line["width"], line["height"]) < signatures.MIN_PIXELS
     return bytes(_HASH_BYTES) if is_tiny else bytes.fromhex(line["perceptual_hash"])
+
+
+def pixels_of(line: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return what identifies the prepared pixels in a line of an image list, whatever their bytes."""
+    return *line["pixel_sums"], *line["pixel_sums_of_squares"], line["perceptual_hash"]
 
 
 def hashes_of(found: Iterable[bytes]) -> Hashes:
@@ -89,19 +110,22 @@ def union(*several: SeenImages) -> SeenImages:
     return SeenImages(
         numbers=np.unique(np.concatenate([each.numbers for each in several])),
         hashes=np.unique(np.concatenate([each.hashes for each in several]), axis=0),
+        described=np.unique(np.concatenate([each.described for each in several]), axis=0),
     )
 
 
-def write(path: storage.Path, images: SeenImages) -> None:
-    """Write both files."""
+def write(path: storage.Path, images: SeenImages, *, is_public: bool = False) -> None:
+    """Write the files; not the third one if the folder may be public."""
+    if not is_public:
+        storage.write_bytes(f"{path}{_THIRD}", images.described.tobytes())
     storage.write_bytes(f"{path}{SECOND}", images.hashes.tobytes())
     storage.write_bytes(path, images.numbers.astype(_STORED).tobytes())
 
 
 def read(path: storage.Path) -> SeenImages | None:
-    """Return the images in both files; None (unknown) if one is missing, damaged or empty.
+    """Return the images in the files; None (unknown) if one of the first two is missing, damaged or empty.
 
-    Every model has seen some images, so an empty file has lost its content.
+    Every model has seen some images, so an empty file has lost its content. Without the third, hashes decide.
     """
     try:
         content, second = storage.read_bytes(path), storage.read_bytes(f"{path}{SECOND}")
@@ -112,7 +136,12 @@ def read(path: storage.Path) -> SeenImages | None:
     found, hashes = np.frombuffer(content, _STORED).astype(np.uint64), hashes_of([second])
     if not bool((found[1:] > found[:-1]).all()) or not np.array_equal(np.unique(hashes, axis=0), hashes):
         return None
-    return SeenImages(numbers=found, hashes=hashes)
+    try:
+        third = storage.read_bytes(f"{path}{_THIRD}")
+    except storage.MISSING:
+        third = b""
+    is_usable = not len(third) % signatures.NUM_BYTES
+    return SeenImages(numbers=found, hashes=hashes, described=signatures.unpacked([third] if is_usable else []))
 
 
 def _frequencies(hashes: Hashes) -> npt.NDArray[np.float32]:

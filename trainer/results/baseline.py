@@ -11,7 +11,6 @@ from enum import StrEnum
 
 import numpy as np
 
-from trainer.data.dataset import Dataset
 from trainer.models.metrics import ACCURACY, score_of
 from trainer.results.significance import (
     ROUNDING,
@@ -45,20 +44,8 @@ class Judgement:
     """One sentence with the scores of the test that decided."""
 
 
-def distinct(data: Dataset, split: str) -> list[int]:
-    """Return the positions of a split's images in the stored order; of copies in one class only the first.
-
-    Copies of an image have one answer, so that each would count as further evidence. The shards must be on this
-    machine.
-    """
-    first: dict[tuple[str, int], int] = {}
-    for position, record in enumerate(data.records(split)):
-        first.setdefault((record.figures.content_hash, record.label), position)
-    return list(first.values())
-
-
 def judge(
-    metric: str, labels: Labels, answers: Labels, constant: int, class_names: list[str], *, num_copies: int = 0
+    metric: str, labels: Labels, answers: Labels, constant: int, class_names: list[str], *, left_out: str = ""
 ) -> Judgement:
     """Compare a model with a constant answer on the test split.
 
@@ -68,15 +55,14 @@ def judge(
         answers: Answers of the model [N].
         constant: The class that the constant answer names.
         class_names: K names.
-        num_copies: Test images that are left out, because they are copies of others.
+        left_out: The test images that do not count, for the message.
     """
     always, num_classes, chance = np.full_like(labels, constant), len(class_names), (labels, answers, len(class_names))
     own, reference = (score_of(metric, labels, each, num_classes) for each in (answers, always))
-    copies = f", {num_copies:,} copies left out" if num_copies else ""
 
     def found(opponent: str) -> str:
         numbers = f"{metric} {own:.4f} on {len(labels):,} test images, {reference:.4f} by {opponent}"
-        return f"{numbers} (p = {p_value:.2g}{copies})"
+        return f"{numbers} (p = {p_value:.2g}{left_out and f', {left_out}'})"
 
     p_value, num_others = p_better(metric, labels, answers, always, num_classes), int((labels != constant).sum())
     beaten_by, error = "a constant answer", num_others / max(1, len(labels))

@@ -64,7 +64,7 @@ def write(
     content = {"class_names": class_names, "image_size": image_size, **metadata}
     storage.write_json(os.path.join(directory, exported.METADATA_FILE), content)
     if seen_images is not None:
-        seen.write(os.path.join(directory, exported.SEEN_FILE), seen_images)
+        seen.write(os.path.join(directory, exported.SEEN_FILE), seen_images, is_public=True)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -86,7 +86,8 @@ def test_what_a_model_has_seen_of_tiny_images_only_is_known(data: Dataset, tmp_p
     seen.write(tmp_path / "f", seen.of_dataset(data))
     found = seen.read(tmp_path / "f")
     assert found is not None
-    assert not found.look_like(np.zeros((2, 64), np.int8)).any()
+    tiny = [{"content_hash": "f" * 64, "width": 2, "height": 2}]
+    assert not found.includes(tiny).any()
 
 
 def test_a_dataset_without_hashes_of_its_images_leaves_no_record(data: Dataset, tmp_path: Path) -> None:
@@ -113,7 +114,7 @@ def test_a_chain_of_starts_keeps_what_its_first_model_has_seen(data: Dataset, tm
     found = seen.read(third / seen.FILE)
     assert found is not None
     assert np.isin(np.concatenate([first.numbers, seen.of_dataset(data).numbers]), found.numbers).all()
-    assert found.look_like(first.hashes).all()
+    assert set(map(bytes, first.hashes)) <= set(map(bytes, found.hashes))
 
 
 def test_a_start_from_weights_without_a_record_leaves_none_not_even_of_an_earlier_attempt(

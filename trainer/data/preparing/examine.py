@@ -7,6 +7,7 @@ import numpy as np
 
 from trainer.data import images
 from trainer.data.preparing.quality import signatures
+from trainer.data.preparing.quality.channels import channels_of
 from trainer.data.stored.records import Figures
 
 _LEVELS = np.arange(256, dtype=np.int64)
@@ -23,6 +24,8 @@ class Examined:
     stored_hash: str
     """SHA-256 of the prepared image."""
     figures: Figures
+    appearance: str
+    """See `signatures.appearance_of`."""
     remarks: tuple[str, ...]
     """What is not used of the file."""
 
@@ -60,5 +63,6 @@ def examine(data: bytes, image_size: int) -> Examined | str:
             pixel_sums=tuple(sums),
             pixel_sums_of_squares=tuple(squares),
         ),
+        appearance=signatures.appearance_of(prepared, channels_of(sums, squares, image_size**2)),
         remarks=tuple(remarks),
     )

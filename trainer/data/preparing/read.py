@@ -61,6 +61,7 @@ def _row(image: SourceImage, identity: Identity, outcome: Examined | str, offset
         identity=identity,
         remarks=outcome.remarks,
         figures=outcome.figures,
+        appearance=outcome.appearance,
         stored_hash=outcome.stored_hash,
         offset=offset,
         num_stored_bytes=len(outcome.stored),

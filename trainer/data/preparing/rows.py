@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from trainer.data.preparing.prefixes import FIELD_BYTES
+from trainer.data.preparing.quality.signatures import signature_of
 from trainer.data.sources.source import Identity
 from trainer.data.splits import SPLITS, Content, Splits, strictness
 from trainer.data.stored.records import Figures
@@ -52,6 +53,7 @@ class Row:
         reason: str = "",
         remarks: tuple[str, ...] = (),
         figures: Figures | None = None,
+        appearance: str = "",
         stored_hash: str = "",
         num_stored_bytes: int = 0,
         offset: int = 0,
@@ -66,6 +68,7 @@ class Row:
             reason: As the attribute.
             remarks: What is not used of the file.
             figures: None if the image is rejected.
+            appearance: See `signatures.appearance_of`.
             stored_hash: As the attribute.
             num_stored_bytes: As the attribute.
             offset: As the attribute.
@@ -74,7 +77,7 @@ class Row:
         if figures is None:
             content["reason"] = reason
         else:
-            content |= vars(figures) | {"stored_hash": stored_hash, "remarks": remarks}
+            content |= vars(figures) | {"stored_hash": stored_hash, "remarks": remarks, "appearance": appearance}
             content["num_stored_bytes"] = num_stored_bytes
         return cls(
             name=name,
@@ -99,6 +102,11 @@ class Row:
         """What is not used of the file."""
         found: Sequence[str] = self._content.get("remarks", ())
         return found
+
+    @property
+    def signature(self) -> bytes:
+        """What recognises the image; nothing if too little of it can be seen."""
+        return signature_of(self._content)
 
     @functools.cached_property
     def figures(self) -> Figures | None:

@@ -19,16 +19,16 @@ from trainer.data.dataset import Dataset
 from trainer.data.images import Pixels, to_pixels
 from trainer.models.metrics import ACCURACY, score_of
 from trainer.results import exported, saved_model
-from trainer.results.comparison import class_names, history, images
+from trainer.results.comparison import class_names, evidence, history, images
 from trainer.results.comparison.class_names import Classes
 from trainer.results.comparison.decision import ClassResult, Comparison, Fall, scores_of
-from trainer.results.comparison.images import Image, Unseen
+from trainer.results.comparison.evidence import Evidence
+from trainer.results.comparison.images import Image
 from trainer.results.comparison.not_comparable import NotComparable
 
 _BATCH = 32
 _FALL = 0.05
 """Loss of the champion's score that is reported."""
-_NO_RECORD = f"its file {seen.FILE} or {seen.FILE}{seen.SECOND} is missing, empty or damaged"
 Labels = npt.NDArray[Any]
 
 
@@ -67,6 +67,7 @@ def compare(
     chosen: BestCheckpoint,
     checkpoint_directory: str,
     champion_folder: str,
+    champion_checkpoints: str = "",
     source: str,
     min_compared_images: int,
 ) -> Comparison:
@@ -77,6 +78,7 @@ def compare(
         chosen: Its best checkpoint.
         checkpoint_directory: Its checkpoint folder.
         champion_folder: The champion's SavedModel.
+        champion_checkpoints: The checkpoint folder of its run, which may be gone; empty if it is not known.
         source: The source of the dataset; read again if the image sizes differ.
         min_compared_images: Fewest images that neither has seen.
 
@@ -84,15 +86,15 @@ def compare(
         NotComparable: A fair comparison is impossible.
         UserError: A shard is missing or damaged.
     """
-    own = seen.read(storage.join(checkpoint_directory, seen.FILE))
-    if own is None:
-        raise NotComparable(f"it is not known which images the new model has seen: {_NO_RECORD}", is_final=True)
+    own = evidence.seen_by("new model", storage.join(checkpoint_directory, seen.FILE))
     champion = _load_champion(champion_folder)
-    seen_by_champion = seen.read(storage.join(champion_folder, exported.SEEN_FILE))
-    if seen_by_champion is None:
-        raise NotComparable(f"it is not known which images the champion has seen: {_NO_RECORD}", is_final=True)
+    seen_by_champion = evidence.seen_by(
+        "champion",
+        storage.join(champion_folder, exported.SEEN_FILE),
+        beside=champion_checkpoints and storage.join(champion_checkpoints, seen.FILE),
+    )
     classes = class_names.match(champion.class_names, data.class_names)
-    found = images.unseen(data, own, seen_by_champion)
+    found = evidence.of(data, own, seen_by_champion)
     _check_number(found, classes, min_compared_images)
     has_originals = champion.image_size != data.image_size
     network = restored.model_of(chosen, data).model
@@ -104,7 +106,7 @@ def compare(
         predict=lambda pixels: np.asarray(call(pixels)),
     )
 
-    def answers(shown: Unseen) -> tuple[Labels, Labels, Labels]:
+    def answers(shown: Evidence) -> tuple[Labels, Labels, Labels]:
         read = images.originals(data, shown, source) if has_originals else images.prepared_images(data, shown)
         return _answers_of(champion, challenger, read, classes)
 
@@ -122,7 +124,8 @@ def compare(
     return dataclasses.replace(
         result(labels, first, second, classes=classes, metric=chosen.config.metric),
         fall=fall,
-        num_left_out=found.num_left_out,
+        num_left_out=found.num_seen,
+        num_copies=found.num_copies,
         has_originals=has_originals,
         unknown=found.num_images(classes.only_challenger),
     )
@@ -141,11 +144,11 @@ def _load_champion(folder: str) -> _Model:
     return _Model(name="champion", image_size=loaded.image_size, class_names=loaded.class_names, predict=loaded.predict)
 
 
-def _check_number(found: Unseen, classes: Classes, min_compared_images: int) -> None:
+def _check_number(found: Evidence, classes: Classes, min_compared_images: int) -> None:
     """Print the number of images; refuse too few, or images of one class, because a constant answer gets them right."""
     kept, unknown = found.num_images(classes.common), found.num_images(classes.only_challenger)
     num_kept = sum(kept.values())
-    left_out = f"{found.num_left_out:,} left out because a model has seen them"
+    left_out = found.left_out or "none left out"
     print(f"{num_kept:,} test images to compare; {left_out}")
     if unknown:
         print(

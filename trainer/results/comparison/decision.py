@@ -147,6 +147,8 @@ class Comparison:
     classes: list[ClassResult]
     num_left_out: int = 0
     """Test images that one of them has seen."""
+    num_copies: int = 0
+    """Test images that have the pixels of others."""
     has_originals: bool = False
     """Whether both saw the originals, because their image sizes differ."""
     unknown: Mapping[str, int] = field(default_factory=dict)

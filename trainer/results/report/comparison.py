@@ -49,6 +49,7 @@ def metrics(comparison: Comparison) -> dict[str, float]:
         **fall,
         "num_images": table.num_images,
         "num_left_out": comparison.num_left_out,
+        "num_copies": comparison.num_copies,
         "num_unknown_to_champion": comparison.num_unknown,
         "num_both_correct": table.both,
         "num_only_champion_correct": table.only_champion,
@@ -70,6 +71,7 @@ def _figures(comparison: Comparison) -> page.Block:
             (f"p-value ({test})", f"{scores.p_value:.2g}"),
             ("images compared", f"{comparison.table.num_images:,}"),
             ("left out, seen before", f"{comparison.num_left_out:,}"),
+            ("left out, copies", f"{comparison.num_copies:,}"),
             *unknown,
         ]
     )

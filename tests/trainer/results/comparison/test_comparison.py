@@ -24,7 +24,7 @@ from trainer.evaluate import evaluate
 from trainer.export import export
 from trainer.prepare import prepare
 from trainer.results import exported
-from trainer.results.comparison import comparison, images
+from trainer.results.comparison import comparison, evidence, images
 from trainer.results.comparison.decision import Comparison, decide
 from trainer.results.comparison.not_comparable import NotComparable
 from trainer.results.report import comparison as report
@@ -167,7 +167,7 @@ def test_a_champion_of_more_pixels_sees_the_originals_and_not_what_is_left_of_th
     # The artefact exists: the small images, enlarged, mislead the champion.
     data = dataset.load(str(setting.folder / "coarse-data"))
     champion = comparison._load_champion(str(setting.folder / "champion"))
-    shown, expected = zip(*images.prepared_images(data, images.unseen(data, OTHERS)), strict=True)
+    shown, expected = zip(*images.prepared_images(data, evidence.of(data, OTHERS)), strict=True)
     answers = champion.answer([to_pixels(each, champion.image_size) for each in shown])
     misled = np.mean([a == b for a, b in zip(answers, expected, strict=True)])
     assert misled < found.table.champion_accuracy - 0.1

@@ -12,7 +12,7 @@ from trainer.results.comparison import comparison
 from trainer.results.comparison.class_names import Classes, match
 from trainer.results.comparison.comparison import result
 from trainer.results.comparison.decision import Comparison, decide
-from trainer.results.comparison.images import Unseen
+from trainer.results.comparison.evidence import Evidence
 from trainer.results.comparison.not_comparable import NotComparable
 from trainer.results.report import comparison as report
 from vertex_testing.html import Page
@@ -175,7 +175,7 @@ def test_a_million_images_of_a_thousand_classes_are_compared() -> None:
 
 
 def test_too_few_images_are_not_compared_and_the_message_has_both_counts() -> None:
-    found = Unseen(content_hashes={"a": "1", "b": "2"}, class_names={"a": "cat", "b": "dog"}, num_left_out=30)
+    found = Evidence(content_hashes={"a": "1", "b": "2"}, class_names={"a": "cat", "b": "dog"}, num_seen=30)
     classes = Classes(common=("cat", "dog"), only_challenger=())
     expected = (
         "only 2 test images were seen by neither model, fewer than min_compared_images 3"

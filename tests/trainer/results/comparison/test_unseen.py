@@ -16,8 +16,7 @@ from trainer.data import dataset
 from trainer.data.dataset import Dataset
 from trainer.data.preparing import image_list
 from trainer.prepare import prepare
-from trainer.results.comparison import images
-from trainer.results.comparison.images import Unseen
+from trainer.results.comparison import evidence, images
 from trainer.results.comparison.not_comparable import NotComparable
 
 NOTHING = seen.of_lines([])
@@ -54,9 +53,9 @@ def data(source: Path) -> Dataset:
 def test_an_image_that_either_model_has_seen_is_left_out(data: Dataset) -> None:
     records = list(data.records("test"))
     first, second, *others = [record.figures.content_hash for record in records]
-    found = images.unseen(data, bytes_of([first]), bytes_of([second, first]))
+    found = evidence.of(data, bytes_of([first]), bytes_of([second, first]))
     assert sorted(found.content_hashes.values()) == sorted(others)
-    assert found.num_left_out == 2
+    assert found.num_seen == 2
     shown = list(images.prepared_images(data, found))
     assert shown == [(record.image_bytes, data.class_names[record.label]) for record in records[2:]]
 
@@ -74,9 +73,9 @@ def test_test_images_that_another_model_has_trained_on_are_left_out(data: Datase
         os.link(source / name, source.with_name("split") / split / name)
     champion = seen.of_dataset(prepared(source.with_name("split"), "champion"))
     own = seen.of_dataset(data)
-    found = images.unseen(data, own, champion)
-    assert 0 < found.num_left_out < data.num_examples["test"]
-    assert len(found.content_hashes) == data.num_examples["test"] - found.num_left_out
+    found = evidence.of(data, own, champion)
+    assert 0 < found.num_seen < data.num_examples["test"]
+    assert len(found.content_hashes) == data.num_examples["test"] - found.num_seen
     assert not np.isin(seen.numbers(found.content_hashes.values()), seen.union(own, champion).numbers).any()
 
 
@@ -106,20 +105,20 @@ def test_images_that_were_saved_again_are_seen_and_counted(
     champion, different = (seen.of_lines(image_list.read(each.directory)) for each in (again, others))
     records = list(data.records("test"))
     assert len(records) > 10
-    assert images.unseen(data, NOTHING, different).num_left_out == 0
-    found = images.unseen(data, bytes_of([records[0].figures.content_hash]), champion)
-    assert found.num_left_out >= 1 + fraction * (len(records) - 1)
-    assert found.num_left_out == len(records) - len(found.content_hashes)
+    assert evidence.of(data, NOTHING, different).num_seen == 0
+    found = evidence.of(data, bytes_of([records[0].figures.content_hash]), champion)
+    assert found.num_seen >= 1 + fraction * (len(records) - 1)
+    assert found.num_seen == len(records) - len(found.content_hashes)
 
 
 def test_images_of_few_pixels_are_compared_by_their_bytes_only(data: Dataset) -> None:
     """All images of 2x2 pixels look alike."""
-    found = images.unseen(data, seen.of_dataset(data))
-    assert found.num_left_out == 0
+    found = evidence.of(data, seen.of_dataset(data))
+    assert found.num_seen == 0
 
 
 def test_the_originals_come_from_the_source(data: Dataset, source: Path) -> None:
-    found = images.unseen(data, NOTHING)
+    found = evidence.of(data, NOTHING)
     shown = list(images.originals(data, found, str(source)))
     expected = {(source / name).read_bytes(): name.split("/")[0] for name in found.content_hashes}
     assert dict(shown) == expected
@@ -136,25 +135,25 @@ def test_the_originals_come_from_the_source(data: Dataset, source: Path) -> None
 def test_an_original_that_changed_or_is_gone_ends_the_comparison(
     data: Dataset, source: Path, change: "object", message: str
 ) -> None:
-    found = images.unseen(data, NOTHING)
+    found = evidence.of(data, NOTHING)
     change(source / sorted(found.content_hashes)[3])  # type: ignore[operator]
     with pytest.raises(NotComparable, match=message):
         list(images.originals(data, found, str(source)))
 
 
 def test_a_source_that_is_gone_ends_the_comparison(data: Dataset, source: Path) -> None:
-    found = images.unseen(data, NOTHING)
+    found = evidence.of(data, NOTHING)
     source.rename(source.with_name("moved"))
     with pytest.raises(NotComparable, match="originals of the test images cannot be read"):
         list(images.originals(data, found, str(source)))
 
 
 def test_an_image_that_vanishes_after_the_listing_ends_the_comparison(data: Dataset, source: Path) -> None:
-    found = images.unseen(data, NOTHING)
+    found = evidence.of(data, NOTHING)
     name = sorted(found.content_hashes)[0]
     path = source / name
     # A link to nothing is listed, and cannot be read.
     path.unlink()
     path.symlink_to("nowhere")
     with pytest.raises(NotComparable, match="missing"):
-        list(images.originals(data, Unseen(content_hashes=found.content_hashes, num_left_out=0), str(source)))
+        list(images.originals(data, found, str(source)))

@@ -9,19 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from exact_resume.files import storage
-from trainer.data.preparing.quality import signature_index
-from trainer.data.preparing.quality.channels import Channels
-from trainer.data.preparing.quality.kinds import is_flat
+from trainer.data.preparing.quality import likeness
 from trainer.data.preparing.quality.rejected import cell
-from trainer.data.preparing.quality.signatures import NUM_BYTES, signatures_of
+from trainer.data.preparing.quality.signatures import NUM_BYTES, SMALL
 from trainer.data.preparing.rows import Row
 from trainer.data.splits import SPLITS
 
-_MIN_PIXELS = 64
-"""Length of the shorter edge below which images are not compared: different digits, for example, would match."""
 _MAX_PAIRS = 12
 """Number of pairs to keep across splits, and as many within one split."""
-_BATCH_SIZE = 512
 FILE = "near_duplicates.csv"
 _Indices = npt.NDArray[np.int64]
 
@@ -49,21 +44,18 @@ class Finder:
         self._images: list[dict[str, str]] = []
         self._known: set[str] = set()
         self._signatures = bytearray()
-        self._pending: list[tuple[str, Channels]] = []
 
-    def add(self, row: Row, channels: Channels) -> None:
+    def add(self, row: Row) -> None:
         """Add a used image; the first of equal files represents all of them."""
         figures = row.figures
         if figures is None or row.label is None or figures.content_hash in self._known:
             return
-        if min(figures.width, figures.height) < _MIN_PIXELS or is_flat(channels):
+        if min(figures.width, figures.height) < SMALL or not (signature := row.signature):
             return
         self._known.add(figures.content_hash)
         label, content = self._class_names[row.label], figures.content_hash
         self._images.append({"name": row.name, "class": label, "split": row.final, "content_hash": content})
-        self._pending.append((figures.perceptual_hash, channels))
-        if len(self._pending) == _BATCH_SIZE:
-            self._compute()
+        self._signatures += signature
 
     def find(self, directory: storage.Path) -> NearDuplicates:
         """Find all near-duplicates and write the list of them, once all images are added.
@@ -73,31 +65,35 @@ class Finder:
         Args:
             directory: Folder for the list.
         """
-        self._compute()
         found = np.frombuffer(bytes(self._signatures), dtype=f"V{NUM_BYTES}")
         unique, firsts, signature_of = np.unique(found, return_index=True, return_inverse=True)
         splits = np.array([SPLITS.index(image["split"]) for image in self._images], dtype=np.int64)
         of_each = signature_of * len(SPLITS) + splits
         counts = np.bincount(of_each, minlength=len(unique) * len(SPLITS)).reshape(-1, len(SPLITS))
-        matches = signature_index.find(unique.view(np.uint8).reshape(-1, NUM_BYTES), counts)
-        alike = np.stack([*np.sort(firsts[matches.pairs[:, :2]]).T, matches.pairs[:, 2]], axis=1)
+        similar = likeness.find(unique.view(np.uint8).reshape(-1, NUM_BYTES), counts[:, 1:].sum(axis=1) > 0)
+        distances = np.maximum(np.rint(10_000 * similar.differences), 1).astype(np.int64)
+        pairs = np.concatenate([similar.pairs, distances[:, np.newaxis]], axis=1)
+        alike = np.stack([*np.sort(firsts[pairs[:, :2]]).T, pairs[:, 2]], axis=1)
         others = np.flatnonzero(firsts[signature_of] != np.arange(len(found)))
         equal = np.stack([firsts[signature_of[others]], others, np.zeros_like(others)], axis=1)
         listed = np.concatenate([alike, equal])
         self._write(directory, listed[np.lexsort((listed[:, 1], listed[:, 0]))].tolist())
-        num_pairs, ranked = matches.rank(_MAX_PAIRS)
+        num_pairs, ranked = _ranked(pairs, counts)
         own = (counts > 0) @ np.array([1, 2, 4])
+        near = np.zeros_like(own)
+        for one, other in (pairs.T[:2], pairs.T[1::-1]):
+            np.bitwise_or.at(near, one, own[other])
         num_across = num_within = 0
         for split in range(len(SPLITS)):
-            within = (matches.near & 1 << split > 0) | (counts[:, split] > 1)
+            within = (near & 1 << split > 0) | (counts[:, split] > 1)
             num_within += int(counts[within, split].sum())
-            across = (matches.near | own) & ~(1 << split) > 0
+            across = (near | own) & ~(1 << split) > 0
             num_across += int(counts[across, split].sum()) if split else 0
         return NearDuplicates(
             num_across=num_across,
             num_within=num_within,
             num_pairs=num_pairs,
-            is_complete=matches.is_complete,
+            is_complete=similar.is_complete,
             pairs=[
                 self._pair(
                     np.flatnonzero(signature_of == one), np.flatnonzero(signature_of == other), is_across, distance
@@ -105,10 +101,6 @@ class Finder:
                 for one, other, is_across, distance in ranked
             ],
         )
-
-    def _compute(self) -> None:
-        self._signatures += b"".join(signatures_of(self._pending))
-        self._pending.clear()
 
     def _write(self, directory: storage.Path, listed: list[tuple[int, int, int]]) -> None:
         with open(os.path.join(directory, FILE), "w", encoding="utf-8", newline="") as file:
@@ -140,6 +132,32 @@ class Finder:
             for split in SPLITS
             for number in [number for number in numbers.tolist() if self._images[number]["split"] == split][:2]
         ]
+
+
+def _ranked(pairs: _Indices, counts: _Indices) -> tuple[int, list[tuple[int, int, bool, int]]]:
+    """Return the number of pairs of different images, and the first pairs of signatures, which may be equal.
+
+    Of each such pair, the indices of both signatures, whether it is across splits, and its distance. Those across
+    splits come first, then the most similar ones.
+
+    Args:
+        pairs: Indices and distance [P, 3] of different signatures.
+        counts: Number of images [N, 3] of each signature in train, validation and test.
+    """
+    total = counts.sum(axis=1)
+    several = np.flatnonzero(total > 1)
+    equal = np.stack([several, several, np.zeros_like(several)], axis=1)
+    one, other, distances = np.concatenate([pairs, equal]).T
+    is_equal = one == other
+    within = (counts[one] * (counts[other] - is_equal[:, np.newaxis])).sum(axis=1)
+    number = total[one] * (total[other] - is_equal)
+    is_across = number > within
+    order = np.lexsort((other, one, distances, ~is_across))
+    num_across = int(is_across.sum())
+    chosen = [*order[:num_across][:_MAX_PAIRS], *order[num_across:][:_MAX_PAIRS]]
+    return int((number // (1 + is_equal)).sum()), [
+        (int(one[each]), int(other[each]), bool(is_across[each]), int(distances[each])) for each in chosen
+    ]
 
 
 def _similarity(distance: int) -> float:

@@ -44,7 +44,7 @@ class Quality:
         channels = channels_of(figures.pixel_sums, figures.pixel_sums_of_squares, self._image_size**2)
         for kind in kinds_of(figures, channels, self._image_size):
             self._found.add(kind, row.name)
-        self._finder.add(row, channels)
+        self._finder.add(row)
 
     def report(self, strict: frozenset[str], directory: storage.Path) -> None:
         """Find all warnings, once the splits are set, write the near-duplicates, and print one line per kind.
