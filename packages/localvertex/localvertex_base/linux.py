@@ -4,6 +4,7 @@
 |---|---|---|
 | `end_with_parent` | a command ends with its supervisor | it outlives a supervisor that is killed |
 | `root_of` | `prove` fills a small disk | it does not judge a full one |
+| `INJECTION` | `prove` kills at a call of the program itself | it does not judge `at-every-file-event` |
 | `adopt_orphans`, `descendants` | a step's processes end with it | those that left its process group do not |
 | `is_frozen` | a job without progress names its frozen replicas, after 2 minutes | it names none, after 10 minutes |
 | `tcp_tables` | the user at the other end of a connection | unknown: only the token protects the endpoint |
@@ -172,3 +173,94 @@ def _text(path: str) -> str:
             return file.read()
     except OSError:
         return ""
+
+
+INJECTION = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#define REAL(name) ((__typeof__(&name)) dlsym(RTLD_NEXT, #name))
+static __thread int busy;
+static int seen;
+
+/* Record a call in the folder; return whether it is the one at which to be killed, once. */
+static int hit(const char *call, int at, const char *path) {
+    const char *folder = getenv("PROVE_FOLDER"), *target = getenv("PROVE_TARGET"), *record = getenv("PROVE_RECORD");
+    char full[2 * PATH_MAX] = "", event[2 * PATH_MAX + 32], link[64];
+    int file, is_hit = 0;
+    if (busy || !folder || !target || !record)
+        return 0;
+    busy = 1;
+    if (!path || *path != '/') {
+        snprintf(link, sizeof link, at == AT_FDCWD ? "/proc/self/cwd" : "/proc/self/fd/%d", at);
+        if (readlink(link, full, PATH_MAX - 1) < 0)
+            *full = 0;
+    }
+    if (path)
+        snprintf(full + strlen(full), PATH_MAX, *path == '/' ? "%s" : "/%s", path);
+    size_t length = strlen(folder);
+    if (!strncmp(full, folder, length) && full[length] == '/') {
+        char *to = event + sprintf(event, "%s ", call);
+        for (char *from = full + length + 1; *from; from++)
+            if (*from < '0' || *from > '9')
+                *to++ = *from == '\n' ? '?' : *from;
+            else if (to[-1] != '#')
+                *to++ = '#';
+        *to = 0;
+        if (!*target && (file = REAL(open)(record, O_WRONLY | O_CREAT | O_APPEND, 0666)) >= 0) {
+            *to = '\n';
+            if (REAL(write)(file, event, to - event + 1) >= 0)
+                REAL(close)(file);
+        } else if (*target && !strcmp(event, target) && ++seen == atoi(getenv("PROVE_NUMBER")))
+            is_hit = REAL(open)(record, O_WRONLY | O_CREAT | O_EXCL, 0666) >= 0;
+    }
+    busy = 0;
+    return is_hit;
+}
+
+static void end(void) {
+    kill(getpid(), SIGKILL);
+    for (;;) pause();
+}
+
+#define MODE va_list rest; va_start(rest, flags); mode_t mode = va_arg(rest, int); va_end(rest);
+#define OPEN(name) int name(const char *path, int flags, ...) { MODE \
+    if (flags & (O_WRONLY | O_RDWR) && hit("open", AT_FDCWD, path)) end(); return REAL(name)(path, flags, mode); }
+#define OPENAT(name) int name(int at, const char *path, int flags, ...) { MODE \
+    if (flags & (O_WRONLY | O_RDWR) && hit("open", at, path)) end(); return REAL(name)(at, path, flags, mode); }
+#define FOPEN(name) FILE *name(const char *path, const char *mode) { \
+    if (strpbrk(mode, "wa+") && hit("open", AT_FDCWD, path)) end(); return REAL(name)(path, mode); }
+/* A kill in a write leaves half of it. */
+#define WRITE(name, parameters, half, all) ssize_t name parameters { \
+    if (hit("write", fd, 0)) { if (REAL(name) half) end(); end(); } return REAL(name) all; }
+#define ON_FD(name, parameters, all) int name parameters { if (hit(#name, fd, 0)) end(); return REAL(name) all; }
+#define ON_PATH(name, at, parameters, all) int name parameters { \
+    if (hit(#name, at, path)) end(); return REAL(name) all; }
+OPEN(open) OPEN(open64) OPENAT(openat) OPENAT(openat64) FOPEN(fopen) FOPEN(fopen64)
+WRITE(write, (int fd, const void *data, size_t size), (fd, data, size / 2), (fd, data, size))
+WRITE(pwrite, (int fd, const void *data, size_t size, off_t at), (fd, data, size / 2, at), (fd, data, size, at))
+WRITE(pwrite64, (int fd, const void *data, size_t size, off64_t at), (fd, data, size / 2, at), (fd, data, size, at))
+WRITE(writev, (int fd, const struct iovec *parts, int number), (fd, parts, number / 2), (fd, parts, number))
+WRITE(sendfile, (int fd, int from, off_t *at, size_t size), (fd, from, at, size / 2), (fd, from, at, size))
+ON_FD(close, (int fd), (fd))
+ON_FD(fsync, (int fd), (fd))
+ON_FD(ftruncate, (int fd, off_t size), (fd, size))
+ON_PATH(rename, AT_FDCWD, (const char *path, const char *to), (path, to))
+ON_PATH(renameat, at, (int at, const char *path, int to_at, const char *to), (at, path, to_at, to))
+ON_PATH(unlink, AT_FDCWD, (const char *path), (path))
+ON_PATH(unlinkat, at, (int at, const char *path, int flags), (at, path, flags))
+ON_PATH(mkdir, AT_FDCWD, (const char *path, mode_t mode), (path, mode))
+ON_PATH(rmdir, AT_FDCWD, (const char *path), (path))
+"""
+"""A library that kills the process at a call of its own, which no other process could do at the same place twice."""

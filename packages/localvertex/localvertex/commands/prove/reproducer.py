@@ -16,47 +16,6 @@ from localvertex.jobs import CustomJob
 from localvertex.jobs.job import PRIMARY
 from localvertex_base.userinput import outputs
 
-_SCRIPT = '''\
-"""Train undisturbed, and once with the fault; compare the logs. Needs nothing but Python and what the program needs."""
-
-import difflib
-import os
-import pathlib
-import signal
-import subprocess
-import time
-
-COMMAND = {command}
-KILLED_AFTER = {lines}
-"""Lines of the log, of one process after the other."""
-HERE = pathlib.Path(__file__).resolve().parent
-
-
-def run(name, killed_after):
-    base = HERE / "again" / name
-    env = {{**os.environ, "AIP_CHECKPOINT_DIR": f"{{base}}/checkpoints/", "AIP_MODEL_DIR": f"{{base}}/model/"}}
-    for folder in ("checkpoints", "work"):
-        (base / folder).mkdir(parents=True)
-    checkpoints = f"{{base}}/checkpoints"
-    words = [each.replace("{{checkpoints}}", checkpoints).replace("{{here}}", str(HERE)) for each in COMMAND]
-    log = base / "log.txt"
-    log.touch()
-    for number in (*killed_after, None):
-        before = log.read_bytes().count(b"\\n")
-        with log.open("ab") as output:
-            process = subprocess.Popen(words, cwd=base / "work", env=env, stdout=output, stderr=subprocess.STDOUT)
-            while number is not None and process.poll() is None:
-                if log.read_bytes().count(b"\\n") - before >= number:
-                    process.send_signal(signal.{signal})
-                    break
-                time.sleep(0.001)
-            process.wait()
-    return log.read_text(errors="replace").splitlines()
-
-
-undisturbed, disturbed = run("undisturbed", ()), run("disturbed", KILLED_AFTER)
-print(*difflib.unified_diff(undisturbed, disturbed, "undisturbed", "disturbed"), sep="\\n")
-'''
 _TEXT = """\
 # {name}: {verdict} after {fault}
 
@@ -98,9 +57,47 @@ def write(target: Path, job: CustomJob, result: Result, undisturbed: Path) -> No
         if is_start(line):
             starts[-1] -= 1
             starts.append(0)
-    script = _SCRIPT.format(
-        command=words, lines=starts[:-1], signal="SIGTERM" if result.fault is FaultKind.SIGTERM else "SIGKILL"
-    )
+    script = '''\
+"""Train undisturbed, and once with the fault; compare the logs. Needs nothing but Python and what the program needs."""
+
+import difflib
+import os
+import pathlib
+import signal
+import subprocess
+import time
+
+COMMAND = {command}
+KILLED_AFTER = {lines}
+"""Lines of the log, of one process after the other."""
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+def run(name, killed_after):
+    base = HERE / "again" / name
+    env = {{**os.environ, "AIP_CHECKPOINT_DIR": f"{{base}}/checkpoints/", "AIP_MODEL_DIR": f"{{base}}/model/"}}
+    for folder in ("checkpoints", "work"):
+        (base / folder).mkdir(parents=True)
+    checkpoints = f"{{base}}/checkpoints"
+    words = [each.replace("{{checkpoints}}", checkpoints).replace("{{here}}", str(HERE)) for each in COMMAND]
+    log = base / "log.txt"
+    log.touch()
+    for number in (*killed_after, None):
+        before = log.read_bytes().count(b"\\n")
+        with log.open("ab") as output:
+            process = subprocess.Popen(words, cwd=base / "work", env=env, stdout=output, stderr=subprocess.STDOUT)
+            while number is not None and process.poll() is None:
+                if log.read_bytes().count(b"\\n") - before >= number:
+                    process.send_signal(signal.{signal})
+                    break
+                time.sleep(0.001)
+            process.wait()
+    return log.read_text(errors="replace").splitlines()
+
+
+undisturbed, disturbed = run("undisturbed", ()), run("disturbed", KILLED_AFTER)
+print(*difflib.unified_diff(undisturbed, disturbed, "undisturbed", "disturbed"), sep="\\n")
+'''.format(command=words, lines=starts[:-1], signal="SIGTERM" if result.fault is FaultKind.SIGTERM else "SIGKILL")
     text = _TEXT.format(
         name=job.display_name,
         fault=result.fault,
