@@ -25,7 +25,7 @@ _MOST_MOVED = np.array([0.18, 0.13 * SIZE] * 2, np.float32)
 """Zoom and shift down, and across."""
 _MIN_CORRELATION = 0.95
 """Of what is left after a crop or shift was undone."""
-_PER_SLOPE, _PER_LEVEL = (0.25, 0.65), (1.5, 1.8)
+_PER_SLOPE, _PER_LEVEL = (0.25, 0.9), (1.5, 1.8)
 """What compression leaves, and how much more interpolation does: shares of the slopes around a pixel, and levels."""
 _LEAST_STRUCTURE = 4
 """In levels: parts of a gradient are alike wherever they are."""
