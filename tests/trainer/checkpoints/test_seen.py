@@ -150,3 +150,21 @@ def test_a_file_of_weights_brings_the_record_that_is_beside_it(tmp_path: Path) -
     seen.write(tmp_path / seen.FILE, known(5))
     assert warm_start.records_of_seen_images(path, "") == [str(tmp_path / seen.FILE)]
     assert warm_start.records_of_seen_images("imagenet", "") == []
+
+
+def test_signatures_stay_with_the_checkpoints(tmp_path: Path) -> None:
+    """An exported model may be public, and thumbnails show what it was trained on."""
+    images = dataclasses.replace(known(5), described=np.full((1, 968), 7, np.uint8))
+    seen.write(tmp_path / "own", images)
+    seen.write(tmp_path / "public", images, is_public=True)
+    assert not (tmp_path / "public_signatures").exists()
+    found, public = seen.read(tmp_path / "own"), seen.read(tmp_path / "public")
+    assert found is not None
+    assert public is not None
+    assert np.array_equal(found.described, images.described)
+    assert len(public.described) == 0
+    # Damaged: hashes decide.
+    (tmp_path / "own_signatures").write_bytes(bytes(967))
+    damaged = seen.read(tmp_path / "own")
+    assert damaged is not None
+    assert len(damaged.described) == 0

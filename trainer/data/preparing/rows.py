@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from trainer.data.preparing.prefixes import FIELD_BYTES
-from trainer.data.preparing.quality.signatures import signature_of
 from trainer.data.sources.source import Identity
 from trainer.data.splits import SPLITS, Content, Splits, strictness
 from trainer.data.stored.records import Figures
@@ -104,9 +103,10 @@ class Row:
         return found
 
     @property
-    def signature(self) -> bytes:
-        """What recognises the image; nothing if too little of it can be seen."""
-        return signature_of(self._content)
+    def appearance(self) -> str:
+        """See `signatures.appearance_of`; empty if the image is rejected."""
+        found: str = self._content.get("appearance", "")
+        return found
 
     @functools.cached_property
     def figures(self) -> Figures | None:

@@ -18,14 +18,14 @@ _MAX_COLOUR_DISTANCE = 12
 """Of 255, per channel: the same object in another colour is not a near-duplicate."""
 _MAX_DIFFERENCE = 0.85
 """Largest difference in the worst place, in the unit of `_differences`."""
-_FEWEST_MOVED, _MOVED = 0.05, 0.3
+_FEWEST_MOVED, _MOVED = 0.05, 0.2
 """Pixels of the thumbnail: less is no crop or shift, and from the second on one leaves as much as it can."""
 _STILL = np.array([1, 0, 1, 0], np.float32)
 _MOST_MOVED = np.array([0.18, 0.13 * SIZE] * 2, np.float32)
 """Zoom and shift down, and across."""
 _MIN_CORRELATION = 0.95
 """Of what is left after a crop or shift was undone."""
-_PER_SLOPE, _PER_LEVEL = (0.25, 0.65), (1.5, 1.8)
+_PER_SLOPE, _PER_LEVEL = (0.25, 0.9), (1.5, 1.8)
 """What compression leaves, and how much more interpolation does: shares of the slopes around a pixel, and levels."""
 _LEAST_STRUCTURE = 4
 """In levels: parts of a gradient are alike wherever they are."""

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from exact_resume.files import storage
 from trainer.data.preparing.quality import likeness
 from trainer.data.preparing.quality.rejected import cell
-from trainer.data.preparing.quality.signatures import NUM_BYTES, SMALL
+from trainer.data.preparing.quality.signatures import NUM_BYTES, SMALL, signature_of
 from trainer.data.preparing.rows import Row
 from trainer.data.splits import SPLITS
 
@@ -50,7 +50,9 @@ class Finder:
         figures = row.figures
         if figures is None or row.label is None or figures.content_hash in self._known:
             return
-        if min(figures.width, figures.height) < SMALL or not (signature := row.signature):
+        if min(figures.width, figures.height) < SMALL or not (
+            signature := signature_of({**vars(figures), "appearance": row.appearance})
+        ):
             return
         self._known.add(figures.content_hash)
         label, content = self._class_names[row.label], figures.content_hash
