@@ -49,7 +49,7 @@ class Tracer:
         if not (given := environment.get(_VARIABLE)):
             return None
         step, _, folder = given.partition(":")
-        if not step.isdecimal() or not pathlib.Path(folder).is_dir() or num_workers > 1:
+        if not (step.isdecimal() and os.path.isabs(folder) and os.path.isdir(folder)) or num_workers > 1:
             raise InputError(
                 f"{_VARIABLE} is {given!r}, with {num_workers} worker(s); expected STEP:FOLDER and one worker; unset it"
             )

@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from exact_resume import InputError
+from exact_resume.rehearsal import Tracer
+
 PAGES = Path(__file__).parents[1]
 HEAD = """
 import pickle, queue, random, sys, threading, time
@@ -277,3 +280,9 @@ def test_a_run_that_rehearses_itself_trains_only_if_it_resumes(name: str, tmp_pa
         assert "resumes exactly" in first.stderr
         again = subprocess.run(words, capture_output=True, text=True)
         assert (again.returncode, "resumes exactly" in again.stderr) == (0, False)
+
+
+@pytest.mark.parametrize("value", ["3", "x:/", "3:/missing"])
+def test_a_variable_of_the_rehearsal_that_is_wrong_is_refused(value: str) -> None:
+    with pytest.raises(InputError, match=r"EXACT_RESUME_REHEARSAL is .*; expected STEP:FOLDER and one worker"):
+        Tracer.of({"EXACT_RESUME_REHEARSAL": value}, 1)
