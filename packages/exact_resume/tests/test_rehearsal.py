@@ -4,7 +4,9 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -207,7 +209,13 @@ def rehearse(program: Path, tmp_path: Path) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("name", WRONG)
+def by_speed(loops: Iterable[str]) -> list[Any]:
+    """Importing scikit-learn ten times makes a case slow."""
+    slow = ("moments of Adam", "Birch by pickle", "MLPClassifier by pickle, as the page on state has it")
+    return [pytest.param(name, marks=[pytest.mark.slow] if name in slow else []) for name in loops]
+
+
+@pytest.mark.parametrize("name", by_speed(WRONG))
 def test_a_loop_that_does_not_resume_is_found_and_what_differs_is_named(name: str, tmp_path: Path) -> None:
     what, step, program = WRONG[name]
     for module in ("torch", "catboost"):
@@ -223,7 +231,7 @@ def test_a_loop_that_does_not_resume_is_found_and_what_differs_is_named(name: st
     assert int(found[1]) in (3, 4, 5)
 
 
-@pytest.mark.parametrize("name", RIGHT)
+@pytest.mark.parametrize("name", by_speed(RIGHT))
 def test_a_right_loop_is_accused_of_nothing(name: str, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(HEAD + RIGHT[name] + FINISH)
     code, output = rehearse(tmp_path / "train.py", tmp_path)
