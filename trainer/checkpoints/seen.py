@@ -56,9 +56,9 @@ class SeenImages:
         both = np.concatenate([signatures.unpacked(own), self.described])
         pairs = likeness.find(both, np.arange(len(both)) < len(places), are_others_paired=False).pairs
         found[places[pairs[pairs[:, 1] >= len(places), 0]]] = True
-        frequencies = _frequencies(hashes_of(map(hash_of, lines)))
+        frequencies = _frequencies(_hashes_of(map(hash_of, lines)))
         described = {each.tobytes() for each in signatures.hashes(self.described)}
-        left = hashes_of(each for each in map(bytes, self.hashes) if each not in described)
+        left = _hashes_of(each for each in map(bytes, self.hashes) if each not in described)
         for start in range(0, len(left), _CHUNK):
             found |= (frequencies @ _frequencies(left[start : start + _CHUNK]).T > _SAME).any(axis=1)
         return found
@@ -79,7 +79,7 @@ def of_lines(lines: Iterable[Mapping[str, Any]]) -> SeenImages:
     ]
     return SeenImages(
         numbers=np.unique(numbers(content for content, *_ in found)),
-        hashes=np.unique(hashes_of(perceptual for _, perceptual, _ in found), axis=0),
+        hashes=np.unique(_hashes_of(perceptual for _, perceptual, _ in found), axis=0),
         described=np.unique(signatures.unpacked(signature for *_, signature in found), axis=0),
     )
 
@@ -95,7 +95,7 @@ def pixels_of(line: Mapping[str, Any]) -> tuple[Any, ...]:
     return *line["pixel_sums"], *line["pixel_sums_of_squares"], line["perceptual_hash"]
 
 
-def hashes_of(found: Iterable[bytes]) -> Hashes:
+def _hashes_of(found: Iterable[bytes]) -> Hashes:
     """Return perceptual hashes as int8 [N, 64]."""
     return np.frombuffer(b"".join(found), np.int8).reshape(-1, _HASH_BYTES)
 
@@ -133,7 +133,7 @@ def read(path: storage.Path) -> SeenImages | None:
         return None
     if not (content and second) or len(content) % _STORED.itemsize or len(second) % _HASH_BYTES:
         return None
-    found, hashes = np.frombuffer(content, _STORED).astype(np.uint64), hashes_of([second])
+    found, hashes = np.frombuffer(content, _STORED).astype(np.uint64), _hashes_of([second])
     if not bool((found[1:] > found[:-1]).all()) or not np.array_equal(np.unique(hashes, axis=0), hashes):
         return None
     try:
