@@ -29,8 +29,10 @@ _WINDOWS = (
 )
 """Sizes of windows, and their shifts down and across, in margins."""
 _MIN_CORRELATION = 0.8
-_MAX_COMPARED = 32
-"""Number of images before and after it in the same band that each window is compared with: not all, for large bands."""
+_MAX_COMPARED = (32, 4)
+"""Number of images before and after it in the same band that a whole image, and each window, is compared with.
+
+Not all, for large bands: a series of a fixed camera is in one."""
 _BATCH_SIZE = 128
 """Number of images that are looked up at a time, which bounds the memory."""
 _Integers = npt.NDArray[np.int64]
@@ -70,7 +72,7 @@ def find(found: Bytes, is_query: npt.NDArray[np.bool_], *, are_others_paired: bo
     places = _places(middles)
     orders = np.argsort(places, axis=0, kind="stable")
     ordered = np.take_along_axis(places, orders, axis=0)
-    pairs, is_complete = [np.zeros((0, 3), np.int64)], True
+    pairs, likenesses, is_complete = [np.zeros((0, 3), np.int64)], [np.zeros(0, np.float32)], True
     # A turned copy is looked for only whole.
     turns = [(is_query, 0, None), *((np.ones(len(found), bool), turn, 1) for turn in (0, 1, 4, 5))]
     is_looked_up = is_query | are_others_paired
@@ -80,11 +82,12 @@ def find(found: Bytes, is_query: npt.NDArray[np.bool_], *, are_others_paired: bo
             windows = images.reshape(-1, SIZE * SIZE) @ transforms[:, :num_windows].reshape(SIZE * SIZE, -1)
             windows = _normal(windows.reshape(-1, 64))
             owners = np.repeat(some, len(windows) // len(some))
+            most = np.tile(np.where(np.arange(len(windows) // len(some)), *_MAX_COMPARED[::-1]), len(some))
             for band, at in enumerate(_places(windows).T):
                 first, nearest, last = (
                     np.searchsorted(ordered[:, band], each) for each in (np.floor(at), at, np.floor(at) + 1)
                 )
-                starts, ends = np.maximum(first, nearest - _MAX_COMPARED), np.minimum(last, nearest + _MAX_COMPARED)
+                starts, ends = np.maximum(first, nearest - most), np.minimum(last, nearest + most)
                 counts = ends - starts
                 is_complete &= bool((counts == last - first).all())
                 rows = np.repeat(np.arange(len(windows)), counts)
@@ -93,8 +96,11 @@ def find(found: Bytes, is_query: npt.NDArray[np.bool_], *, are_others_paired: bo
                 rows, others = rows[is_new], others[is_new]
                 correlations, is_mirrored = _compare(windows[rows], middles[others])
                 chosen = np.stack([owners[rows], others, turn + 2 * is_mirrored], axis=1)
-                pairs.append(chosen[correlations >= _MIN_CORRELATION])
-    every = np.concatenate(pairs)
+                is_kept = correlations >= _MIN_CORRELATION
+                pairs.append(chosen[is_kept])
+                likenesses.append(correlations[is_kept])
+    # Of several orientations of a pair, the most similar one.
+    every = np.concatenate(pairs)[np.argsort(-np.concatenate(likenesses), kind="stable")]
     low, high = np.sort(every[:, :2], axis=1).T
     _, chosen = np.unique(low * len(found) + high, return_index=True)
     return Candidates(pairs=every[chosen, :2], orientations=every[chosen, 2], is_complete=is_complete)

@@ -65,12 +65,14 @@ def find(found: Bytes, is_query: npt.NDArray[np.bool_], *, are_others_paired: bo
     one, other = chosen.pairs.T
     near = (np.abs(colours[one] - colours[other]) <= _MAX_COLOUR_DISTANCE).all(axis=1)
     pairs, orientations = chosen.pairs[near], chosen.orientations[near]
-    both = _oriented(found, pairs, orientations)
-    differences, noise, views = _as_they_are(both)
+    noise, views = _left_as_they_are(_oriented(found, pairs, orientations))
     is_same = views > _SAME_VIEW
     in_series = np.bincount(pairs[is_same].ravel(), minlength=len(found)) >= _FEWEST_IN_SERIES
     is_serial = in_series[pairs].any(axis=1) & is_same
-    differences[is_serial & (noise > _MAX_NOISE)] = np.inf
+    # Of a series, nearly all pairs.
+    left = np.flatnonzero(~is_serial | (noise <= _MAX_NOISE))
+    differences = np.full(len(pairs), np.inf, np.float32)
+    differences[left] = _as_they_are(_oriented(found, pairs[left], orientations[left]))
     is_small = signatures.are_small(found)[pairs].any(axis=1)
     left = np.flatnonzero((differences > _MAX_DIFFERENCE) & ~is_serial & ~is_small)
     differences[left] = _after_moves(_oriented(found, pairs[left], orientations[left]))
@@ -86,14 +88,22 @@ def _oriented(found: Bytes, pairs: _Integers, orientations: _Integers) -> Iterat
         yield candidates.oriented(first, orientations[some]), second
 
 
+def _left_as_they_are(pairs: Iterable[tuple[Floats, Floats]]) -> Floats:
+    """Return the noise and the correlation [2, P] of the images in pairs."""
+    batches = [np.zeros((2, 0), np.float32)]
+    for first, second in pairs:
+        rest, _, views = _rest(first, np.ones_like(first, bool), second)
+        batches.append(np.stack([np.sqrt((rest**2).mean(axis=(1, 2))), views]))
+    return np.concatenate(batches, axis=1)
+
+
 def _as_they_are(pairs: Iterable[tuple[Floats, Floats]]) -> Floats:
-    """Return the difference, noise and correlation [3, P] of the images in pairs."""
-    batches = [np.zeros((3, 0), np.float32)]
+    """Return the difference [P] of the images in pairs, whichever is the first."""
+    batches = [np.zeros(0, np.float32)]
     for first, second in pairs:
         moves = np.tile(_STILL, (len(first), 1))
-        rest, _, views = _rest(first, second, moves)
-        batches.append(np.stack([_differences(first, second, moves), np.sqrt((rest**2).mean(axis=(1, 2))), views]))
-    return np.concatenate(batches, axis=1)
+        batches.append(np.minimum(_differences(first, second, moves), _differences(second, first, moves)))
+    return np.concatenate(batches)
 
 
 def _after_moves(pairs: Iterable[tuple[Floats, Floats]]) -> Floats:
@@ -109,7 +119,7 @@ def _after_moves(pairs: Iterable[tuple[Floats, Floats]]) -> Floats:
                     parts = [_smooth(each) for each in parts]
                 moves[left] = _aligned(parts[0], parts[1], moves[left], num_steps)
                 is_moved = _lengths(moves[left]) > _FEWEST_MOVED
-                left = left[is_moved & (_rest(parts[0], parts[1], moves[left])[2] > correlation)]
+                left = left[is_moved & (_rest(*_moved(parts[0], moves[left]), parts[1])[2] > correlation)]
         if left.size:
             found[left] = _differences(first[left], second[left], moves[left])
         batches.append(found)
@@ -169,9 +179,8 @@ def _moved(images: Floats, moves: Floats) -> tuple[Floats, npt.NDArray[np.bool_]
     return down @ images @ across.transpose(0, 2, 1), inside[0][:, :, np.newaxis] & inside[1][:, np.newaxis]
 
 
-def _rest(first: Floats, second: Floats, moves: Floats) -> tuple[Floats, Floats, Floats]:
+def _rest(shown: Floats, inside: npt.NDArray[np.bool_], second: Floats) -> tuple[Floats, Floats, Floats]:
     """Return what the moved and brightened first image leaves of the second one, with the gain and the correlation."""
-    shown, inside = _moved(first, moves)
     number = inside.sum(axis=(1, 2), keepdims=True)
     one, two = ((each - (each * inside).sum(axis=(1, 2), keepdims=True) / number) * inside for each in (shown, second))
     product, first_square, second_square = ((a * b).sum(axis=(1, 2)) for a, b in ((one, two), (one, one), (two, two)))
@@ -182,8 +191,8 @@ def _rest(first: Floats, second: Floats, moves: Floats) -> tuple[Floats, Floats,
 
 def _differences(first: Floats, second: Floats, moves: Floats) -> Floats:
     """Return how much moved images differ in the worst place [P], measured by what may differ there."""
-    rest, gain, _ = _rest(first, second, moves)
     shown, inside = _moved(first, moves)
+    rest, gain, _ = _rest(shown, inside, second)
     slopes = (
         _around(_around(np.square(np.gradient(shown, axis=(1, 2))).sum(axis=0))) * (gain**2)[:, np.newaxis, np.newaxis]
     )
