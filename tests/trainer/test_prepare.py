@@ -18,6 +18,8 @@ from trainer.data import dataset
 from trainer.data.dataset import Dataset
 from trainer.data.preparing import image_list, prefixes
 from trainer.data.preparing.previous import rows as previous_rows
+from trainer.data.preparing.quality.channels import channels_of
+from trainer.data.preparing.quality.signatures import appearance_of
 from trainer.data.sources.layout import ListedSource
 from trainer.data.splits import SPLITS
 from trainer.files import progress
@@ -213,6 +215,10 @@ def test_every_image_is_listed_with_its_figures_or_the_reason_against_it(tmp_pat
                     **{"inode": status.st_ino, "size": len(original)},
                     **{"mtime_ns": status.st_mtime_ns, "ctime_ns": status.st_ctime_ns},
                 },
+                "appearance": appearance_of(
+                    Image.fromarray(record.pixels()),
+                    channels_of(record.figures.pixel_sums, record.figures.pixel_sums_of_squares, 16**2),
+                ),
                 "content_hash": hashlib.sha256(original).hexdigest(),
                 "stored_hash": hashlib.sha256(record.image_bytes).hexdigest(),
                 "perceptual_hash": record.figures.perceptual_hash,

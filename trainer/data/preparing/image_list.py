@@ -58,7 +58,7 @@ def values(directory: storage.Path, class_names: Sequence[str]) -> Iterator[tupl
         content = json.loads(line)
         content_hash = content.get("content_hash")
         # Within a text, a backslash is before each quotation mark.
-        start = line.index(', "content_hash": ' if content_hash else ', "identity": ')
+        start = line.index(', "appearance": ' if content_hash else ', "identity": ')
         details = "{" + line[start + 2 : -1]
         yield (
             (
