@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from localvertex.commands.prove.faults import KILLS, RESIDUES, FaultKind, Planned
@@ -44,13 +44,13 @@ _LOOP_FAULTS = {
 }
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Save:
     """Files that were written in the checkpoint folder, without a line of the log between them as far as is known."""
 
     offset: int
     """Bytes of the log that were there before."""
-    names: set[str]
+    names: frozenset[str]
     """The files."""
     start: float
     """When its first change was seen."""
@@ -183,10 +183,10 @@ class Disturbance:
         if saves:
             if self._is_between or b"\n" in lines or not self.saves:
                 # Lines that came together with it may have come after it.
-                self.saves.append(Save(offset=self._offset, names=set(), start=self._began))
+                self.saves.append(Save(offset=self._offset, names=frozenset(), start=self._began))
             save, self._began = self.saves[-1], 0.0
-            save.names |= {*self._watch.written[-saves:]}
-            save.seconds, save.end_ns = now - save.start, time.time_ns()
+            names = save.names.union(self._watch.written[-saves:])
+            self.saves[-1] = replace(save, names=names, seconds=now - save.start, end_ns=time.time_ns())
         self._offset += len(lines)
         self.num_lines += lines.count(b"\n")
         self.num_saves += saves
