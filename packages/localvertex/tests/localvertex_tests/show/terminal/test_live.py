@@ -57,7 +57,8 @@ def test_a_training_run_shows_ids_states_and_figures_whole(words: list[str], tmp
     assert terminal.end() == 0, terminal.text
     drawn = [line for line in terminal.lines if any(word in line for word in ("RUNNING", "PENDING", "step ", "loss"))]
     assert max(map(cell_len, drawn)) <= width
-    assert "…" not in terminal.text
+    # The last line of a log may be cut, as that with the job's name is before the job has written one.
+    assert "…" not in "".join(drawn)
     assert "oneDNN" not in terminal.text
     assert "cuFFT" not in terminal.text
     assert "absl" not in terminal.text
