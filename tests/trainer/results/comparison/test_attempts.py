@@ -175,6 +175,7 @@ def test_the_evidence_is_the_new_images(folder: Path) -> None:
     assert len(lines) == len(kinds) + found.num_seen + found.num_copies
 
 
+@pytest.mark.slow
 @pytest.mark.soak
 @pytest.mark.parametrize("opponent", ["a constant answer", "a champion that guesses"])
 def test_noise_passes_in_less_than_five_of_a_hundred_runs(folder: Path, opponent: str) -> None:

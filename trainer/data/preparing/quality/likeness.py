@@ -27,8 +27,8 @@ _MIN_CORRELATION = 0.95
 """Of what is left after a crop or shift was undone."""
 _PER_SLOPE, _PER_LEVEL = (0.25, 0.9), (1.5, 1.8)
 """What compression leaves, and how much more interpolation does: shares of the slopes around a pixel, and levels."""
-_LEAST_STRUCTURE = 4
-"""In levels: parts of a gradient are alike wherever they are."""
+_PLAIN = 6
+"""In levels: images of less structure, such as two of the sky, are alike only if they differ in nothing but noise."""
 _SAME_VIEW, _FEWEST_IN_SERIES = 0.97, 16
 """Correlation of images from a fixed camera, and how many of them are a series."""
 _MAX_NOISE = 0.62
@@ -65,16 +65,16 @@ def find(found: Bytes, is_query: npt.NDArray[np.bool_], *, are_others_paired: bo
     one, other = chosen.pairs.T
     near = (np.abs(colours[one] - colours[other]) <= _MAX_COLOUR_DISTANCE).all(axis=1)
     pairs, orientations = chosen.pairs[near], chosen.orientations[near]
-    noise, views = _left_as_they_are(_oriented(found, pairs, orientations))
+    noise, views, structure = _left_as_they_are(_oriented(found, pairs, orientations))
     is_same = views > _SAME_VIEW
     in_series = np.bincount(pairs[is_same].ravel(), minlength=len(found)) >= _FEWEST_IN_SERIES
-    is_serial = in_series[pairs].any(axis=1) & is_same
-    # Of a series, nearly all pairs.
-    left = np.flatnonzero(~is_serial | (noise <= _MAX_NOISE))
+    is_exact = (in_series[pairs].any(axis=1) & is_same) | (structure < _PLAIN)
+    # Of a series, nearly all pairs differ in more than noise.
+    left = np.flatnonzero(~is_exact | (noise <= _MAX_NOISE))
     differences = np.full(len(pairs), np.inf, np.float32)
     differences[left] = _as_they_are(_oriented(found, pairs[left], orientations[left]))
     is_small = signatures.are_small(found)[pairs].any(axis=1)
-    left = np.flatnonzero((differences > _MAX_DIFFERENCE) & ~is_serial & ~is_small)
+    left = np.flatnonzero((differences > _MAX_DIFFERENCE) & ~is_exact & ~is_small)
     differences[left] = _after_moves(_oriented(found, pairs[left], orientations[left]))
     alike = differences <= _MAX_DIFFERENCE
     return Pairs(pairs=np.sort(pairs[alike], axis=1), differences=differences[alike], is_complete=chosen.is_complete)
@@ -89,11 +89,11 @@ def _oriented(found: Bytes, pairs: _Integers, orientations: _Integers) -> Iterat
 
 
 def _left_as_they_are(pairs: Iterable[tuple[Floats, Floats]]) -> Floats:
-    """Return the noise and the correlation [2, P] of the images in pairs."""
-    batches = [np.zeros((2, 0), np.float32)]
+    """Return the noise, the correlation and the structure [3, P] of the images in pairs."""
+    batches = [np.zeros((3, 0), np.float32)]
     for first, second in pairs:
         rest, _, views = _rest(first, np.ones_like(first, bool), second)
-        batches.append(np.stack([np.sqrt((rest**2).mean(axis=(1, 2))), views]))
+        batches.append(np.stack([np.sqrt((rest**2).mean(axis=(1, 2))), views, _structure(second)]))
     return np.concatenate(batches, axis=1)
 
 
@@ -110,7 +110,7 @@ def _after_moves(pairs: Iterable[tuple[Floats, Floats]]) -> Floats:
     """Return the difference [P] of the images in pairs after a crop or shift was undone; infinite without one."""
     batches = [np.zeros(0, np.float32)]
     for first, second in pairs:
-        found, left = np.full(len(first), np.inf, np.float32), np.flatnonzero(_structure(first) > _LEAST_STRUCTURE)
+        found, left = np.full(len(first), np.inf, np.float32), np.arange(len(first))
         moves = np.tile(_STILL, (len(first), 1))
         for num_smoothed, num_steps, correlation in ((3, 4, 0.9), (1, 4, _MIN_CORRELATION), (0, 2, _MIN_CORRELATION)):
             if left.size:
