@@ -36,7 +36,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     words = sys.argv[1:] if arguments is None else [*arguments]
     try:
-        if words[:2] == ["rehearse", "--"] and words[2:]:
+        if words[:1] == ["rehearse"]:
+            if words[1:2] != ["--"] or not words[2:]:
+                raise InputError(
+                    "rehearse needs -- and then the command: python -m exact_resume rehearse -- python train.py"
+                )
             return rehearsal.rehearse(words[2:])
         return _run(_parser().parse_args(words))
     except (InputError, RunError, OSError) as error:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from exact_resume import InputError
+from exact_resume.__main__ import main
 from exact_resume.rehearsal import Tracer
 
 PAGES = Path(__file__).parents[1]
@@ -294,3 +295,13 @@ def test_a_run_that_rehearses_itself_trains_only_if_it_resumes(name: str, tmp_pa
 def test_a_variable_of_the_rehearsal_that_is_wrong_is_refused(value: str) -> None:
     with pytest.raises(InputError, match=r"EXACT_RESUME_REHEARSAL is .*; expected STEP:FOLDER and one worker"):
         Tracer.of({"EXACT_RESUME_REHEARSAL": value}, 1)
+
+
+@pytest.mark.parametrize("words", [[], ["--"], ["python", "train.py"]])
+def test_a_rehearsal_without_a_command_is_refused_with_one_to_paste(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["rehearse", *words]) == 2
+    error = capsys.readouterr().err
+    assert error.endswith("python -m exact_resume rehearse -- python train.py\n")
+    assert error.count("\n") == 1
