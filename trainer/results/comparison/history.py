@@ -18,7 +18,7 @@ _RESTORED = 0.75
 
 
 @dataclass(frozen=True, kw_only=True)
-class Record:
+class ChampionRecord:
     """How a model was evaluated before its export."""
 
     metric: str
@@ -44,8 +44,7 @@ class Record:
         for _ in classes:
             cyclic = np.unique(known_as[cyclic])
         moved = cyclic[known_as[cyclic] != cyclic]
-        exchanged = classes.copy()
-        exchanged[moved] = known_as[moved]
+        exchanged = np.where(np.isin(classes, moved), known_as, classes)
         now, then = (score_of(self.metric, each, answers, len(classes)) for each in (labels, exchanged[labels]))
         lost = 0.0 if self.score is None else self.score - now
         p_value = p_mcnemar(int(counts[moved, known_as[moved]].sum()), int(counts[moved, moved].sum()))
@@ -59,13 +58,13 @@ class Record:
             )
 
 
-def read(directory: str) -> Record:
+def read(directory: str) -> ChampionRecord:
     """Return the record in an exported model; models of earlier versions have none."""
     metadata, path = exported.read(directory), storage.join(directory, exported.TESTED_FILE)
     metric, score = metadata.get("metric"), metadata.get("score")
     is_known = isinstance(score, float) and metric in (*METRICS,)
     content = storage.read_bytes(path) if storage.exists(path) else b""
-    return Record(
+    return ChampionRecord(
         metric=str(metric) if is_known else ACCURACY,
         score=score if is_known else None,
         test_images=np.frombuffer(content[: len(content) // 8 * 8], exported.TESTED_TYPE).astype(np.uint64),

@@ -6,15 +6,15 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from trainer.results.comparison.history import Record
+from trainer.results.comparison.history import ChampionRecord
 from trainer.results.comparison.not_comparable import NotComparable
 
 ABCD = ("a", "b", "c", "d")
 Answers = npt.NDArray[Any]
 
 
-def record(score: float | None, metric: str = "accuracy") -> Record:
-    return Record(metric=metric, score=score, test_images=np.empty(0, np.uint64))
+def record(score: float | None, metric: str = "accuracy") -> ChampionRecord:
+    return ChampionRecord(metric=metric, score=score, test_images=np.empty(0, np.uint64))
 
 
 def answered(random: np.random.Generator, labels: Answers, share: float, num_classes: int) -> Answers:
