@@ -196,7 +196,7 @@ class Snapshots:
                     is_new and self.rule.kind == "closed" and not self._is_closed(name, found, code)
                 ):
                     continue
-                if changed_ns > newest_ns or (found == self._entry and not newest):
+                if is_new or (found == self._entry and not newest):
                     newest, files, newest_ns = name, found, max(changed_ns, newest_ns)
         if not newest or not self.is_first:
             return

@@ -53,10 +53,10 @@ def write(target: Path, job: CustomJob, result: Result, undisturbed: Path) -> No
         words.append(f"{{here}}/program/{Path(each).name}" if is_program else each)
     starts = [0]
     for line in (result.root / "folder" / f"{PRIMARY}.log").read_text(errors="replace").splitlines():
-        starts[-1] += 1
         if is_start(line):
-            starts[-1] -= 1
             starts.append(0)
+        else:
+            starts[-1] += 1
     script = '''\
 """Train undisturbed, and once with the fault; compare the logs. Needs nothing but Python and what the program needs."""
 
