@@ -322,6 +322,7 @@ def test_lists_and_changes_go_on_while_steps_write(tmp_path: Path) -> None:
 def test_a_server_that_is_refused_leaves_the_uploads_of_the_running_one(
     endpoint: Server, folder: Path, python: str
 ) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
     begun = endpoint.request("POST", f"{UPLOADS}?uploadType=resumable", data=b'{"name": "kept"}', headers=JSON)
     number = begun.headers["location"].partition("upload_id=")[2]
     words = [python, "-m", "localvertex", "serve", "--port", "0", "--work-dir", str(endpoint.work_dir)]
