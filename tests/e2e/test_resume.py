@@ -195,7 +195,7 @@ def test_float16_on_several_devices_saves_and_resumes(job: NewJob) -> None:
     run.run()
     manifests = [json.loads(path.read_text()) for path in run.folder.glob("step-*/manifest.json")]
     assert manifests
-    assert all(manifest["loss_scaling"]["scale"] > 0 for manifest in manifests)
+    assert all(manifest["extra"]["loss_scaling"]["scale"] > 0 for manifest in manifests)
     assert run.result()["final_step"] == EXACT_RUN_STEPS
 
 

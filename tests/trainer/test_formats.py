@@ -83,7 +83,9 @@ def test_a_real_manifest_has_the_fields_of_the_page(page: str, trained_directory
         "identity": "identity,",
         "is_validated": "whether a due validation is done",
         "validations": "the scores of all validations",
-        "loss_scaling": "state of loss scaling",
+        "reason": "why the run has ended",
+        "logged": "the last value of each logged number",
+        "extra": "what is the trainer's alone",
         "files": "size and SHA-256 of each file",
     }
     assert manifest.read(str(trained_directory), step).keys() == described.keys()

@@ -40,7 +40,7 @@ def _are_equal(one: Devices, other: Devices) -> bool:
 def _devices_in(directory: str) -> Sequence[Devices]:
     for step in checkpoints.steps(directory):
         try:
-            return tuple(manifest.read(directory, step).get("devices", ()))
+            return tuple(manifest.read(directory, step).get("extra", {}).get("devices", ()))
         except TornCheckpoint:
             continue
     return ()

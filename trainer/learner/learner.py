@@ -4,7 +4,7 @@ Legend: R replicas (devices) of all workers together.
 """
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import keras
@@ -13,6 +13,7 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from exact_resume.checkpoints.checkpoints import Checkpoint
+from exact_resume.loop import Block
 from trainer.checkpoints import variables
 from trainer.config import TrainConfig
 from trainer.data.augmentation.layers import Augmentation
@@ -25,6 +26,13 @@ from trainer.models import applications, models, recipes
 from trainer.models.metrics import ACCURACY, METRICS
 
 EVALUATION_BATCH_SIZE = 256
+Parts = Callable[[int], Iterable[Block]]
+"""Divides a number of rounds into calls."""
+
+
+def in_one_part(num_rounds: int) -> list[Block]:
+    """Do all rounds in one call."""
+    return [Block(first_step=0, num_steps=num_rounds)]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -177,7 +185,7 @@ class Learner:
         self.step = checkpoint.step
         variables.assign(self.variables(), checkpoint.arrays)
         self.refresh()
-        self.set_loss_scaling(checkpoint.loss_scaling)
+        self.set_loss_scaling(checkpoint.extra["loss_scaling"])
 
     def refresh(self) -> None:
         """Recompute what the model's layers derive from its variables, after values were assigned to these."""
@@ -207,7 +215,6 @@ class Learner:
         # Nothing here is converted by AutoGraph: that would take a second of the start-up, and files in /tmp.
         self._train = tf.function(self._train_steps, reduce_retracing=True, autograph=False)
         self._evaluate = tf.function(self._evaluate_rounds, reduce_retracing=True, autograph=False)
-        self._sum = tf.function(self._sum_over_replicas, autograph=False)
 
     def batches(self, examples: Examples, sampler: Sampler, stop_step: int) -> Any:
         """Return an iterator over the batches from the present step on, distributed to the replicas."""
@@ -243,25 +250,17 @@ class Learner:
         )
         return self.replica_step.update(gradients, changed, row, self._update)
 
-    def evaluate(self, examples: Examples, next_rounds: Callable[[int], int] = lambda left: left) -> Score | None:
+    def evaluate(self, examples: Examples, parts: Parts = in_one_part) -> Score:
         """Compute loss and accuracy over a whole split, with the moving averages (EMA) if there are any.
 
         Args:
             examples: The split.
-            next_rounds: Called before each graph call with the number of remaining rounds (one batch per replica);
-                returns how many rounds the call does, 0 to stop. It must return the same on all workers.
-
-        Returns:
-            The score, or None if it was stopped.
+            parts: Divides the rounds (one batch per replica) into graph calls, the same ones on all workers.
         """
         batch_size = min(EVALUATION_BATCH_SIZE, -(-examples.num_examples // self.num_replicas))
         num_rounds = evaluation_batches(examples, batch_size, Shard(num_pipelines=self.num_replicas))[1]
         iterator = self._distribute(lambda shard: evaluation_batches(examples, batch_size, shard)[0])
-        rows: list[npt.NDArray[np.float32]] = []
-        while (left := num_rounds - sum(len(part) for part in rows)) > 0:
-            if not (rounds := next_rounds(left)):
-                return None
-            rows.append(self._evaluate(iterator, tf.constant(rounds)).numpy())
+        rows = [self._evaluate(iterator, tf.constant(part.num_steps)).numpy() for part in parts(num_rounds)]
         # Summed here, in double precision, so that the sum does not depend on the number of rounds per call.
         loss, num_hits, *counts = np.concatenate(rows).sum(axis=0, dtype=np.float64).tolist()
         return Score(
@@ -294,19 +293,6 @@ class Learner:
             return row
         # Exact: a round has far fewer than 2^24 examples, and the rounds are summed in double precision.
         return tf.concat([row, replica_step.class_counts(labels, probabilities, weights)], axis=0)
-
-    def add_up(self, values: Sequence[float]) -> list[float]:
-        """Return the sums of values over the workers, all of which must call this with values of their own."""
-        # The devices of this machine that train.
-        num_own = 1 if self.num_replicas == 1 else len(self.distribution_strategy.extended.worker_devices)
-        if num_own == self.num_replicas:
-            return list(values)
-        sums = self._sum(tf.constant(values, tf.float64) / num_own)
-        return [float(value) for value in sums.numpy()]
-
-    def _sum_over_replicas(self, values: tf.Tensor) -> tf.Tensor:
-        own = self.distribution_strategy.run(tf.identity, args=(values,))
-        return self.distribution_strategy.reduce("SUM", own, axis=None)
 
     def _distribute(self, dataset: Callable[[Shard], tf.data.Dataset]) -> Any:
         def pipeline(context: tf.distribute.InputContext) -> tf.data.Dataset:

@@ -13,9 +13,11 @@ import keras
 import tensorflow as tf
 
 from exact_resume.checkpoints import result_file
+from exact_resume.checkpoints.early_stopping import EarlyStopping
 from exact_resume.events import log as event_log
 from exact_resume.events.observers import Observer
 from exact_resume.files import storage
+from exact_resume.loop import Schedule
 from exact_resume.run_folder import RunFolder
 from exact_resume.workers import place as places
 from exact_resume.workers.cluster import Cluster
@@ -23,7 +25,7 @@ from exact_resume.workers.deadline import Deadline
 from exact_resume.workers.meeting import AtAddress, refuse_difference
 from exact_resume.workers.peers import Peer, wait_for
 from exact_resume.workers.signals import StopRequest, end_at_once
-from exact_resume.workers.team import SeveralWorkers
+from exact_resume.workers.team import OneWorker, SeveralWorkers, Team
 from exact_resume.workers.watchdog import leave
 from trainer.checkpoints import exactness, identity, seen
 from trainer.checkpoints.exactness import Devices
@@ -36,9 +38,7 @@ from trainer.learner.learner import Learner
 from trainer.loop import loop, warm_start
 from trainer.loop.board import EVALUATOR, VALIDATION, Board, run_name
 from trainer.loop.console import PlainLines
-from trainer.loop.early_stopping import EarlyStopping
 from trainer.loop.warm_start import WarmStart
-from trainer.loop.worker_sync import WorkerSync
 from trainer.models import recipes
 
 _CONNECT_SECONDS = 120
@@ -67,8 +67,8 @@ class Training:
         seconds, option = self.options.peer_timeout_seconds, "--peer-timeout-seconds"
         return Deadline(self.stop, seconds, _print, option=option)
 
-    def meet_workers(self) -> None:
-        """Wait for the other workers, and compare with them all that must be equal.
+    def meet_workers(self) -> Team:
+        """Wait for the other workers, compare with them all that must be equal, and return them.
 
         Raises:
             InputError: A field differs.
@@ -76,7 +76,7 @@ class Training:
         """
         if self.cluster.is_evaluator:
             # It only reads checkpoints, perhaps on a machine of another kind, and may start last.
-            return
+            return OneWorker()
         if self.cluster.has_parameter_servers:
             # The others only run what the chief sends them.
             if self.cluster.is_chief:
@@ -93,7 +93,7 @@ class Training:
                 "Keras": keras.__version__,
             }
             place, tasks = places.of_cluster(self.cluster), self.cluster.tasks("chief", "worker")
-            # TensorFlow, which takes the address over, exchanges everything that follows.
+            # TensorFlow takes the address over, but not the connections.
             team = SeveralWorkers(
                 place,
                 AtAddress(place, tasks),
@@ -101,8 +101,13 @@ class Training:
                 deadline=self.patience(),
                 leave=lambda reason: leave(reason, self.folder.log_event),
             )
-            with contextlib.closing(team):
-                team.exchange(fields, lambda shown: refuse_difference(shown, names=[*tasks]), is_last=True)
+            try:
+                team.exchange(fields, lambda shown: refuse_difference(shown, names=[*tasks]))
+            except BaseException:
+                team.close()
+                raise
+            return team
+        return OneWorker()
 
     @functools.cached_property
     def folder(self) -> RunFolder:
@@ -171,7 +176,7 @@ class Training:
         return {
             "image_size": self.data.image_size,
             "num_classes": self.data.num_classes,
-            "num_steps": self.loop_run().num_steps,
+            "num_steps": self.num_steps,
             "dtype": self.dtype(),
             "class_weights": recipes.parse(self.config.recipe).weights_of(
                 self.data.counts("train"), self.data.class_names
@@ -198,23 +203,35 @@ class Training:
             block_size=block_size(shuffle, num_examples=num_examples, image_size=self.data.image_size),
         )
 
-    def loop_run(self) -> loop.Run:
+    @property
+    def num_steps(self) -> int:
+        """Planned length of the whole run."""
+        return self.config.num_steps(self.data.num_examples["train"])
+
+    def loop_run(self, fine_tuning_step: int) -> loop.Run:
         """Return what stays fixed in the loop."""
         return loop.Run(
             folder=self.folder,
-            num_steps=self.config.num_steps(self.data.num_examples["train"]),
-            early_stopping=EarlyStopping(
-                patience=self.config.patience, minimum_accuracy_gain=self.config.minimum_accuracy_gain
+            schedule=Schedule(
+                num_steps=self.num_steps,
+                save_every_steps=self.options.checkpoint_every_steps,
+                save_every_seconds=self.options.checkpoint_every_seconds,
+                keep_checkpoints=self.options.keep_checkpoints,
+                validate_every_steps=self.sampler().steps_per_epoch,
+                early_stopping=EarlyStopping(
+                    patience=self.config.patience,
+                    minimum_gain=self.config.minimum_accuracy_gain,
+                    first_step=fine_tuning_step,
+                ),
             ),
-            checkpoint_every_steps=self.options.checkpoint_every_steps,
-            checkpoint_every_seconds=self.options.checkpoint_every_seconds,
-            keep_checkpoints=self.options.keep_checkpoints,
             devices=self.exact_devices(),
             warm_start=WarmStart(
                 class_names=self.data.class_names,
                 image_size=self.data.image_size,
                 folder=self.options.starting_weights,
             ),
+            rank=0 if self.cluster.has_parameter_servers else places.of_cluster(self.cluster).rank,
+            num_workers=1 if self.cluster.has_parameter_servers else self.cluster.num_workers,
         )
 
     def load(self, split: str) -> Examples:
@@ -236,15 +253,15 @@ class Training:
         # Not by an exception, which would wait for threads that read from a bucket and for other workers.
         os._exit(self.stop.exit_code)
 
-    def sync(self, learner: Learner) -> WorkerSync:
-        """Make the synchronisation with the other workers."""
-        return WorkerSync(
-            learner.add_up,
-            is_chief=self.cluster.is_chief,
-            stop=self.stop,
-            log_preemptions=self.folder.log_preemptions,
-            watchdog=self.folder.watchdog,
-        )
+    def train(
+        self, learner: Learner, examples: Examples, validation: Examples, sampler: Sampler, team: Team | None = None
+    ) -> None:
+        """Train to the end with the other workers, and print the result; errors are those of `loop.train`."""
+        run = self.loop_run(learner.fine_tuning_step)
+        loop.train(run, learner, examples, validation, sampler, team=team or OneWorker(), stop=self.stop)
+        if result := result_file.read_result(self.directory):
+            summary = identity.summary(result, self.data.constant_answer("validation"))
+            print(f"run {self.folder.run_id} is finished: {summary}")
 
     def _board(self) -> Observer:
         """Return the TensorBoard logs. One process writes the curves of a run, because all workers compute the same."""
@@ -265,7 +282,7 @@ class Training:
         self.folder.take()
         self.folder.log_start(
             model=self.config.model,
-            num_steps=self.loop_run().num_steps,
+            num_steps=self.num_steps,
             steps_per_epoch=self.sampler().steps_per_epoch,
             global_batch_size=self.config.global_batch_size,
             exact=self.options.exact,
@@ -278,12 +295,6 @@ class Training:
             sources = warm_start.records_of_seen_images(self.config.weights, self.options.starting_weights)
             if reason := seen.record(self.directory, self.data, sources):
                 self.folder.notice(f"no record of the images that this model sees: {reason}")
-
-    def print_result(self) -> None:
-        """Print the result of the run if it is finished."""
-        if result := result_file.read_result(self.directory):
-            summary = identity.summary(result, self.data.constant_answer("validation"))
-            print(f"run {self.folder.run_id} is finished: {summary}")
 
 
 def _print(message: str) -> None:

@@ -5,20 +5,23 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from exact_resume import keras_fit as keras_fit
+    from exact_resume.checkpoints.early_stopping import EarlyStopping as EarlyStopping
     from exact_resume.errors import InputError as InputError, RunError as RunError
-    from exact_resume.loop import Run as Run, Stopped as Stopped, run as run
+    from exact_resume.loop import Stopped as Stopped
+    from exact_resume.program import Run as Run, run as run
     from exact_resume.sampler import Sampler as Sampler
     from exact_resume.state import Stream as Stream, saved as saved
 
 _MODULES = {
+    "EarlyStopping": "checkpoints.early_stopping",
     "InputError": "errors",
-    "Run": "loop",
+    "Run": "program",
     "RunError": "errors",
     "Sampler": "sampler",
     "Stopped": "loop",
     "Stream": "state",
     "keras_fit": "keras_fit",
-    "run": "loop",
+    "run": "program",
     "saved": "state",
 }
 __all__ = [*_MODULES]

@@ -17,7 +17,7 @@ import types
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from exact_resume import loop, state as states
+from exact_resume import program, state as states
 from exact_resume.errors import InputError
 from exact_resume.sampler import Sampler
 
@@ -48,7 +48,7 @@ def run(
     stateless: Sequence[Any] = (),
     config: Mapping[str, Any] | None = None,
     **options: Any,
-) -> Iterator[tuple[loop.Run, dict[str, Any]]]:
+) -> Iterator[tuple[program.Run, dict[str, Any]]]:
     """Restore a model, and yield the run and the arguments of `model.fit`; used with `with`.
 
     The run is finished when `with` ends, with the logs of the last epoch, unless `run.result` was called.
@@ -103,7 +103,7 @@ def run(
             objects |= _state_of(callback, f"callbacks.{number}")
     per_epoch = sampler.steps_per_epoch
     with (
-        loop.run(
+        program.run(
             directory,
             steps=epochs * per_epoch,
             state=objects,

@@ -1,51 +1,28 @@
-"""The loop of a training that resumes exactly, whatever framework it uses.
+"""When a training validates, saves, stops and ends: one loop for every way to train.
 
-    with exact_resume.run("checkpoints/", steps=1000, state={"model": model}, code=[__file__]) as run:
-        for step in run:
-            run.log(loss=train(step))
-        run.result(metrics={"accuracy": evaluate()})
+It hands out blocks of steps. Between two blocks it looks for a stop request, a notice, a save that is due and the end,
+and saves in the background. An exception never saves. The last step is saved before anything that comes after the loop.
 
-`with` takes the lease, refuses another run in the folder and restores the newest intact checkpoint. `for` yields the
-steps that are left. Between two steps it looks for a stop request, a notice or a save that is due, and saves in the
-background. An exception never saves. The last step is saved before anything that comes after the loop.
-
-Of several workers, the first one, the chief, writes. It grants blocks of steps, of some 2 s. After each, all exchange
+Of several workers, the first one, the chief, writes. It decides how long a block is, some 2 s. After each, all exchange
 what they have seen, and stop, save and end with the same step.
 """
 
 import contextlib
-import gc
-import itertools
+import dataclasses
 import math
-import numbers
-import operator
-import os
-import signal
-import sys
-import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from types import TracebackType
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NoReturn, Self
 
-import numpy as np
-
-from exact_resume import rehearsal, state as states
-from exact_resume.checkpoints import checkpoints, identity as identities, result_file
-from exact_resume.checkpoints.checkpoints import Best, Checkpoint
-from exact_resume.errors import InputError, RunError, report_uncaught
-from exact_resume.events import log as event_log
-from exact_resume.files import storage
-from exact_resume.rebinding import Rebinding
-from exact_resume.run_folder import JOB_ID, RunFolder
-from exact_resume.sampler import Sampler
-from exact_resume.text import one_line, quote, report
-from exact_resume.workers import place as places
-from exact_resume.workers.deadline import Deadline, TimedOut
-from exact_resume.workers.meeting import InFolder, refuse_difference
+from exact_resume.checkpoints import checkpoints, result_file
+from exact_resume.checkpoints.checkpoints import Arrays, Best, Checkpoint
+from exact_resume.checkpoints.early_stopping import EarlyStopping, Validations, with_score
+from exact_resume.errors import InputError, RunError
+from exact_resume.run_folder import RunFolder
+from exact_resume.text import one_line, quote
+from exact_resume.workers.meeting import refuse_difference
 from exact_resume.workers.signals import StopRequest
-from exact_resume.workers.team import OneWorker, SeveralWorkers, Team
-from exact_resume.workers.watchdog import leave
+from exact_resume.workers.team import Pace, Team
 
 _GRACE_SECONDS = 30.0
 """Between the notice and the end of a Spot machine
@@ -62,180 +39,161 @@ class Stopped(SystemExit):
     """A stop was requested and the checkpoint is saved; the exit code is 143 (SIGTERM) or 130 (Ctrl-C)."""
 
 
-class Run:
-    """A run, to be used with `with`; iterate over it once. `exact_resume.run` is this class.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Block:
+    """Steps, or parts of a validation, to be done without a look at anything else."""
 
-    TF_CONFIG, CLUSTER_SPEC or PyTorch's RANK and WORLD_SIZE name the place of this worker among several.
-    """
+    first_step: int
+    """Of steps, the number that are done."""
+    num_steps: int
+    """0 if only the validation of the last step is left to do."""
 
-    def __init__(
-        self,
-        directory: str | os.PathLike[str],
-        *,
-        steps: int,
-        state: Mapping[str, Any],
-        config: Mapping[str, Any] | None = None,
-        sampler: Sampler | None = None,
-        code: Sequence[str | os.PathLike[str]] = (),
-        save_every_steps: int = 0,
-        save_every_seconds: float | None = None,
-        keep_checkpoints: int = 3,
-        watchdog_seconds: float = 900.0,
-        peer_timeout_seconds: float = 300.0,
-        rehearse: bool = False,
-    ) -> None:
-        """Check the arguments. Steps, config, sampler, state and code identify the run.
 
-        Args:
-            directory: Folder for checkpoints, event log and result.json, local or gs://.
-            steps: Number of steps of the whole run; a step is one update of the weights.
-            state: What a step changes, by name: see `exact_resume.state`.
-            config: Whatever else decides what the run computes: numbers, texts, lists and dicts.
-            sampler: The order of the examples.
-            code: Files of code; another content is another run.
-            save_every_steps: Save every so many steps; 0: not by steps.
-            save_every_seconds: Save so long after the last save; 0: not by time; None: chosen from the cost of a save.
-            keep_checkpoints: Number of newest checkpoints to keep.
-            watchdog_seconds: Abort (134) after so long without a step; 0: never.
-            peer_timeout_seconds: Abort (134) if another worker does not come or is silent for so long.
-            rehearse: Before the first step of a new run, start this program a few times for 10 steps, and refuse to
-                train if it does not resume exactly.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Schedule:
+    """When a loop does what."""
 
-        Raises:
-            InputError: An argument is wrong.
-        """
-        report_uncaught()
-        whole = {
-            "steps": (steps, 1),
-            "save_every_steps": (save_every_steps, 0),
-            "keep_checkpoints": (keep_checkpoints, 1),
-        }
-        for name, (value, lowest) in whole.items():
-            if isinstance(value, bool) or not isinstance(value, int) or not lowest <= value < 2**53:
-                raise InputError(f"{name} is {quote(value)}; expected a whole number, at least {lowest}")
-        times = {"save_every_seconds": (save_every_seconds or 0, 0), "watchdog_seconds": (watchdog_seconds, 0)}
-        for name, (seconds, lowest) in (times | {"peer_timeout_seconds": (peer_timeout_seconds, 1)}).items():
-            # Also false for NaN.
-            if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not lowest <= seconds < 2**53:
-                raise InputError(f"{name} is {quote(seconds)}; expected a number of seconds, at least {lowest}")
-        if not isinstance(state, Mapping) or not state or not all(isinstance(name, str) and name for name in state):
-            raise InputError(
-                f"state is {quote(state)}; expected a dict of objects with names, such as {{'model': model}}"
-            )
-        self._place = places.read(os.environ)
-        self.rank, self.num_workers = self._place.rank, self._place.num_workers
+    num_steps: int
+    """Of the whole run."""
+    save_every_steps: int = 0
+    """0: not by steps."""
+    save_every_seconds: float | None = None
+    """0: not by time; None: `exact_resume.checkpoints.async_writer.best_interval`."""
+    keep_checkpoints: int = 3
+    validate_every_steps: int = 0
+    """A validation is due after so many steps, and after the last one; 0: never."""
+    early_stopping: EarlyStopping = dataclasses.field(default_factory=EarlyStopping)
+
+    def validates(self, step: int) -> bool:
+        """Return whether a validation is due after a number of steps."""
+        every = self.validate_every_steps
+        return bool(every and step) and (step % every == 0 or step == self.num_steps)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Content:
+    """What a checkpoint has of the objects that are trained."""
+
+    arrays: Arrays
+    state: Any = None
+    extra: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+
+class Loop:
+    """Decides between blocks of steps. A kind of training says what a checkpoint has, by `copy` and `put`."""
+
+    def __init__(self, schedule: Schedule, *, rank: int = 0, num_workers: int = 1) -> None:
+        """Prepare; nothing is read or written."""
+        self.schedule = schedule
+        self.rank, self.num_workers = rank, num_workers
         """Place of this worker, for `Sampler.shard`; the chief has rank 0."""
-        self.step, self.num_steps = 0, steps
+        self.step, self.num_steps = 0, schedule.num_steps
         """Number of steps done, and of the whole run."""
-        self._directory = os.fspath(directory).rstrip("/")
-        if not self._directory:
-            # Perhaps from a variable that is not set.
-            raise InputError("directory is empty or /; expected a folder for this run, such as checkpoints")
-        self._tracer, self._rehearse = rehearsal.Tracer.of(os.environ, self.num_workers), rehearse
-        if self._tracer:
-            self._directory = self._tracer.directory
-        # The given dict is not kept: whether the program refers to it decides what it can change.
-        self._objects, self._sampler = dict(state), sampler
-        self._identity = identities.of_run(steps, config or {}, sampler, code)
-        self._every_steps, self._every_seconds, self._keep = save_every_steps, save_every_seconds, keep_checkpoints
-        self._watchdog_seconds, self._peer_timeout_seconds = watchdog_seconds, peer_timeout_seconds
-        self._reason, self._is_inside, self._is_finished, self._owes_save = "", False, False, False
+        self._boundaries: set[int] = set()
+        self._reason, self._is_finished, self._owes_save, self._is_improved = "", False, False, False
+        self._best, self._history = Best(), Validations()
+        self._validated_step, self._lost_step, self._saved = 0, 0, (0, True)
+        self._block_size, self._is_inside, self._has_blocks = 1, False, False
+        self._num_seen = self._num_noted = self._num_paced = 0
+        self._pace, self._pace_seconds = Pace(), 0.0
+        self._after_block: Callable[[float], object] | None = None
         self._values: dict[str, list[Any]] = {}
         self._logged: dict[str, float] = {}
-        self._first_step, self._num_seen, self._seconds = 0, 0, 0.0
+        self._first_step, self._seconds, self._began = 0, 0.0, 0.0
 
-    def __enter__(self) -> Self:
-        """Take the folder and restore the newest checkpoint.
+    # What a kind of training adds.
 
-        Raises:
-            InputError: The folder contains another run, the state cannot be saved, the workers differ, or the run does
-                not resume exactly.
-            NotHolder: Another job trains in the folder.
-            SystemExit: Other workers did not come (134), or a stop was requested.
-        """
-        self._state = states.State(self._objects)
-        self._identity |= {f"state.{path}": shape for path, shape in self._state.shapes.items()}
-        if threading.current_thread() is not threading.main_thread():
-            raise InputError("exact_resume.run is used in a thread; only the main thread receives signals")
-        if self._rehearse and not self._tracer and not checkpoints.steps(self._directory):
-            if self.num_workers > 1:
-                raise InputError("rehearse is set, and there are several workers; expected one: leave it out here")
-            if rehearsal.rehearse([sys.executable, *sys.orig_argv[1:]]) == 1:
-                raise InputError("the rehearsal has shown that this run does not resume exactly; see above")
-        self._handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
-        self._stop = StopRequest().install()
-        self._folder = RunFolder(
-            self._directory,
-            self._identity,
-            is_chief=not self.rank,
-            stop=self._stop,
-            report=report,
-            observer=_print_notice,
-            defaults={},
-            way_on="give another folder, or restore the value",
-        )
-        with contextlib.ExitStack() as undo:
-            undo.callback(self._restore_handlers)
-            try:
-                self._team = self._meet()
-                undo.callback(self._team.close)
-                undo.callback(self._folder.close)
-                self._team.exchange({**self._identity, "number of workers": self.num_workers}, self._take_folder)
-            except TimedOut as error:
-                raise (Stopped if self._stop.is_set else SystemExit)(error.exit_code) from None
-            undo.callback(self._team.fail)
-            self._folder.open(event_log.replica_of_rank(self.rank), watchdog_seconds=self._watchdog_seconds)
-            self._watchdog = self._folder.watchdog
-            self._log_start()
-            self._restore()
-            self._num_taken = self._state.num_taken()
-            self._rebinding: Rebinding | None = None
-            self._undo = undo.pop_all()
-        return self
+    def copy(self) -> Content:
+        """Return copies of what is trained; only the chief's are saved."""
+        raise NotImplementedError
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Leave the folder. Without an exception, a run whose steps are all done is finished.
+    def put(self, checkpoint: Checkpoint) -> None:
+        """Continue from a checkpoint."""
+        raise NotImplementedError
+
+    def epoch(self, step: int) -> dict[str, float]:
+        """Return the field of events that says how many epochs a number of steps are, if there are epochs."""
+        del step
+        return {}
+
+    def before_look(self) -> None:
+        """Do what is due before the workers exchange what they have seen."""
+
+    def before_save(self) -> None:
+        """Exchange with the other workers what a checkpoint has of them."""
+
+    # The run.
+
+    def begin(self, folder: RunFolder, team: Team, stop: StopRequest) -> None:
+        """Restore the newest checkpoint.
+
+        Args:
+            folder: Taken and open.
+            team: The other workers.
+            stop: Stop requests of this process.
 
         Raises:
-            Stopped: A stop was requested before the error.
+            InputError: The folder contains another run.
+            OSError: A checkpoint cannot be read now; nothing was removed.
         """
-        is_stopped = self._folder.stopped_by(error, f" after step {self.step}")
-        code = self._stop.exit_code if is_stopped else 1
-        if isinstance(error, SystemExit):
-            code = error.code if isinstance(error.code, int) else int(error.code is not None)
-        is_left = not self._has_ended and (kind is None or code == 0)
-        try:
-            if kind is None and self._has_ended:
-                self.result()
-                # Until the chief has written the result.
-                self._team.exchange(None, lambda _: None, is_last=True)
-                code = 0
-        finally:
-            if kind or code:
-                self._team.fail()
-            self._writer.close()
-            self._flush(time.monotonic())
-            self._folder.log_exit(code or int(is_left))
-            self._undo.close()
-        if is_stopped:
-            raise Stopped(code) from error
-        if is_left:
-            report(
-                f"the loop was left after step {self.step} of {self.num_steps}, so the run is not finished; call"
-                " run.finish(reason) before `break` if these steps are enough, and let `run` be the first in `zip`"
-            )
-            raise SystemExit(1)
+        self._folder, self._team, self._stop, self._watchdog = folder, team, stop, folder.watchdog
+        started = time.monotonic()
+        if found := folder.newest(lambda own: team.exchange(None, lambda _: own)):
+            self.step, self._best, self._history = found.step, found.best, found.validations
+            self._validated_step, self._saved = found.step * found.is_validated, (found.step, found.is_validated)
+            self._reason, self._logged = found.reason, dict(found.logged)
+            self.put(found)
+            self._is_finished = result_file.is_finished(folder.directory, expected_run_id=folder.run_id)
+            folder.log_event("restore", step=self.step, seconds=time.monotonic() - started)
+        self._writer = folder.writer(best=self._best, saved_step=self.step, keep=self.schedule.keep_checkpoints)
+        self._saved_at = self._logged_at = self._look_at = time.monotonic()
+        self._first_step, self._look_at_step = self.step, float(self.step)
 
-    def __iter__(self) -> Iterator[int]:
+    def close(self) -> None:
+        """Log the last steps, and wait for a checkpoint that is being written."""
+        self._writer.close()
+        self._flush(time.monotonic())
+
+    def boundary(self, step: int) -> None:
+        """Let no block of steps cross a number of steps, at which something changes, such as what is trained."""
+        self._boundaries.add(step)
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield the steps that are left, in blocks of some 2 s.
+
+        A block does not cross a save by steps, a validation or a `boundary`.
+
+        Raises:
+            InputError: The run has not begun, a validation was left out, or `finish` was not called on all workers.
+            RunError: The last step cannot be saved.
+            Stopped: A stop was requested of any worker; the steps that are done are saved.
+        """
+        self._refuse_unbegun()
+        self._has_blocks = True
+        while True:
+            self._end_block()
+            if self._num_noted and self.is_validation_due and not self._reason:
+                raise InputError(
+                    f"the validation after step {self.step} was left out; expected `for part in run.validation(n)` to"
+                    " its end and run.score(...) in each block"
+                )
+            if self._look_at_step < math.inf:
+                self._look(time.monotonic())
+            if self._has_ended:
+                return
+            self._block_size = 0 if self.is_validation_due else int(self._look_at_step) - self.step
+            self._is_inside, self._began = True, time.monotonic()
+            yield Block(first_step=self.step, num_steps=self._block_size)
+
+    def __iter__(self) -> Self:
         """Return the steps that are left.
 
         Raises:
-            InputError: It is not in a `with` block.
+            InputError: It has not begun, or validations are due, which need blocks.
         """
-        if not hasattr(self, "_undo"):
-            raise InputError("the run has not begun; write `with exact_resume.run(...) as run:` around the loop")
+        self._refuse_unbegun()
+        if self.schedule.validate_every_steps:
+            raise InputError("validate_every_steps is for `for block in run.blocks()`; leave it out for single steps")
         return self
 
     def __next__(self) -> int:
@@ -248,7 +206,7 @@ class Run:
         """
         now = time.monotonic()
         if self._is_inside:
-            self._note_step(now)
+            self._note_block(now)
         is_alone = self.num_workers == 1
         if self.step >= self._look_at_step or (is_alone and (self._stop.signal_number or now >= self._look_at)):
             self._look(now)
@@ -257,8 +215,108 @@ class Run:
         self._is_inside, self._began = True, time.monotonic()
         return self.step
 
+    @property
+    def is_validation_due(self) -> bool:
+        """Whether the step that has just been done is to be validated."""
+        step = self.step + self._block_size * self._is_inside
+        return self.schedule.validates(step) and self._validated_step != step
+
+    def validation(self, num_parts: int) -> Iterator[int]:
+        """Yield the parts of the validation if it is due, otherwise nothing; the first is 0.
+
+        A stop request or a notice waits for one part, and for 2 s with several workers. A part changes nothing that the
+        run saves.
+        """
+        for block in self.validation_blocks(num_parts, is_single=self.num_workers == 1):
+            yield from range(block.first_step, block.first_step + block.num_steps)
+
+    def validation_blocks(self, num_parts: int, *, is_single: bool = False) -> Iterator[Block]:
+        """Yield the parts of the validation, as `validation` does, in blocks of some 2 s, or one by one.
+
+        Raises:
+            InputError: It is not in a block of steps.
+            Stopped: A stop was requested of any worker; the step is saved, and validated by the next start.
+        """
+        if not self._has_blocks:
+            raise InputError("run.validation was called outside of `for block in run.blocks():`; call it in its body")
+        self._end_block()
+        if not self.is_validation_due:
+            return
+        pace, first, self._validation_began = Pace(), 0, time.monotonic()
+        with self.evaluation():
+            while True:
+                self._owes_save = self._folder.log_preemptions() or self._owes_save
+                own = {"stop": self._stop.signal_number, "save": self._owes_save, "num_parts": pace.num_steps}
+                stop, saves, size = self._team.exchange(own, self._decide_in_validation)
+                if saves:
+                    self._save()
+                if stop:
+                    self._stop.signal_number = self._stop.signal_number or stop
+                    self._leave()
+                if first >= num_parts:
+                    break
+                size, started = min(1 if is_single else size, num_parts - first), time.monotonic()
+                yield Block(first_step=first, num_steps=size)
+                pace.record(size, time.monotonic() - started)
+                first += size
+        self._validated_step = self.step
+
+    def score(
+        self,
+        *,
+        accuracy: float | None = None,
+        loss: float | None = None,
+        score: float | None = None,
+        metric: str = "score",
+    ) -> None:
+        """Note how good the model is after this step; the best step is kept, and is the model of the run.
+
+        The higher `score` is better, without one the higher accuracy, and of equal values the lower loss. In `blocks`
+        nothing happens unless the validation was due.
+
+        Args:
+            accuracy: Share of right answers on the validation data.
+            loss: Loss on the validation data.
+            score: Value of another metric, which decides.
+            metric: Its name, for the event log.
+
+        Raises:
+            InputError: No validation is ever due.
+            RunError: A number is not finite.
+        """
+        if self._has_blocks and not self.schedule.validate_every_steps:
+            raise InputError("run.score needs a validation; expected exact_resume.run(..., validate_every_steps=N)")
+        step = self.step + self._is_inside * self._block_size
+        if self._has_blocks and self._validated_step != step:
+            return
+        given = {"accuracy": accuracy, "loss": loss, "score": score}
+        numbers = {name: float(value) for name, value in given.items() if value is not None}
+        if not numbers or not all(map(math.isfinite, numbers.values())):
+            raise RunError(
+                f"run.score got {numbers or 'no number'} after step {step}; expected finite numbers; a lower learning"
+                " rate may help"
+            )
+        found, now = Best(step=step, **numbers), time.monotonic()
+        is_best = self._best.is_beaten_by(found)
+        self._folder.log_event(
+            "evaluate",
+            split="validation",
+            step=step,
+            **self.epoch(step),
+            **numbers,
+            **({} if score is None else {"metric": metric}),
+            is_best=is_best,
+            seconds=now - (self._validation_began if self._has_blocks else now),
+        )
+        self._history = with_score(self._history, found)
+        # Also in a loop of single steps, the best is saved at once, and the run ends with this step if it is to.
+        self._look_at_step = min(self._look_at_step, step)
+        if is_best:
+            # Even if it cannot be saved, the scores alone determine the best step.
+            self._best, self._is_improved = found, True
+
     def log(self, **values: Any) -> None:
-        """Log numbers of this step, such as the loss; the event log has their means over some steps.
+        """Log numbers of this step or block, such as the loss; the event log has their means over some steps.
 
         Args:
             values: Numbers, or what `float` takes, such as a tensor with one value. They are read up to 2 s later.
@@ -276,6 +334,12 @@ class Run:
         """Return the last value of each logged number, also in a finished run that is started again."""
         return self._logged | {name: _number(name, values[-1]) for name, values in self._values.items()}
 
+    @property
+    def saved_step(self) -> int:
+        """Step of the newest checkpoint, once it is written; 0: there is none."""
+        self._writer.settle(wait=True)
+        return self._writer.saved_step
+
     def finish(self, reason: str) -> None:
         """End the run with the present step, for example because the loss no longer falls; `break` may follow.
 
@@ -291,158 +355,104 @@ class Run:
         """
         if not self._is_inside:
             raise InputError("run.finish is called in the loop, with the step that is to be the last one")
-        self._note_step(now := time.monotonic())
+        self._end_block()
         self._reason = one_line(reason) or "finished"
-        self._look(now)
+        self._look(time.monotonic())
 
-    def result(self, *, model: str | os.PathLike[str] = "", metrics: Mapping[str, float] | None = None) -> None:
-        """Mark the run as finished, with `result.json`; a run that is finished already keeps its result.
-
-        The chief's arguments count; the other workers leave `with` once it is written.
+    def write_result(self, **fields: Any) -> None:
+        """Mark the run as finished, with `result.json`, as the chief. A best checkpoint that is lost is named there.
 
         Args:
-            model: File or folder with the model that the program has written.
-            metrics: Name -> finite number.
-
-        Raises:
-            InputError: Steps remain, a metric is not a finite number, or the model does not exist.
+            fields: Further ones than those of the run.
         """
-        if not self._has_ended:
-            raise InputError(
-                f"{self.num_steps - self.step} of {self.num_steps} steps remain; call result after the loop, or"
-                " run.finish(reason) before"
-            )
-        if self._is_finished or self.rank:
-            return
-        found = dict(metrics or {})
-        for name, value in found.items():
-            if isinstance(value, bool) or not isinstance(value, numbers.Real) or not math.isfinite(value):
-                raise InputError(f"metric {name!r} is {quote(value)}; expected a finite number, such as float(value)")
-            found[name] = float(value)
-        path = os.fspath(model)
-        if path and not (storage.exists(path) or storage.names(path)):
-            raise InputError(f"model {path!r} does not exist; write it before run.result")
+        kept = checkpoints.best_kept(self._folder.directory, self._best, self._history)
+        scores = {"validation_accuracy": kept.accuracy, "validation_loss": kept.loss} if self._history else {}
+        if kept.score is not None:
+            scores |= {"score": kept.score}
         result_file.write(
-            self._directory,
+            self._folder.directory,
             run_id=self._folder.run_id,
-            identity=self._identity,
+            identity=self._folder.identity,
             final_step=self.step,
             stop_reason=self._reason or "all planned steps are done",
-            best_step=self.step,
+            best_step=kept.step if self._history else self.step,
             fence=self._folder.lease.fence,
             num_planned_steps=self.num_steps,
-            metrics=found,
-            model={"path": path} if path else None,
-            examples="in the sampler's order" if self._sampler else "not known",
+            lost_best_step=self._best.step if kept != self._best else None,
+            **scores,
+            **fields,
         )
-        self._is_finished = True
-        report(f"run {self._folder.run_id} is finished after step {self.step}")
+        self._is_finished, self._lost_step = kept == self._best, self._best.step if kept != self._best else 0
+
+    def end(self) -> None:
+        """Wait, as another worker than the chief, until the result is written.
+
+        Raises:
+            RunError: The best checkpoint is lost.
+        """
+
+        def refuse_lost(_: object) -> None:
+            if self._lost_step:
+                message = result_file.lost_best_message(self._lost_step)
+                self._folder.notice(message)
+                raise RunError(message)
+
+        self._team.exchange(None, refuse_lost, is_last=True)
 
     @contextlib.contextmanager
     def evaluation(self) -> Iterator[None]:
-        """Restore the global random generators afterwards, so that training continues as without the evaluation."""
-        before = states.generators()
+        """Let the watchdog expect no step meanwhile."""
         self._watchdog.pause()
         try:
             yield
         finally:
-            states.set_generators(before)
             if not self._has_ended:
                 self._watchdog.beat()
 
     @property
     def _has_ended(self) -> bool:
-        return self.step == self.num_steps or bool(self._reason)
+        return bool(self._reason) or (self.step == self.num_steps and not self.is_validation_due)
 
-    def _meet(self) -> Team:
-        if self.num_workers == 1:
-            return OneWorker()
-        return SeveralWorkers(
-            self._place,
-            InFolder(self._place, self._directory, os.environ.get(JOB_ID, "")),
-            timeout_seconds=self._peer_timeout_seconds,
-            deadline=Deadline(self._stop, self._peer_timeout_seconds, report),
-            leave=lambda reason: leave(reason, self._folder.log_event),
-        )
+    def _refuse_unbegun(self) -> None:
+        if not hasattr(self, "_writer"):
+            raise InputError("the run has not begun; write `with exact_resume.run(...) as run:` around the loop")
 
-    def _take_folder(self, identities: list[dict[str, Any]]) -> None:
-        """Take the folder as the chief, if all workers compute the run that is there."""
-        refuse_difference(identities)
-        self._folder.refuse_other_run()
-        self._folder.take()
+    def _end_block(self) -> None:
+        if self._is_inside:
+            self._note_block(time.monotonic())
 
-    def _raise_stopped(self) -> NoReturn:
-        raise Stopped(self._stop.exit_code)
-
-    def _restore_handlers(self) -> None:
-        for number, handler in self._handlers.items():
-            signal.signal(number, handler)
-
-    def _log_start(self) -> None:
-        about = {}
-        if sampler := self._sampler:
-            about = {"steps_per_epoch": sampler.steps_per_epoch, "global_batch_size": sampler.global_batch_size}
-        self._folder.log_start(
-            num_steps=self.num_steps,
-            num_workers=self.num_workers,
-            task=f"worker {self.rank}",
-            **about,
-        )
-
-    def _restore(self) -> None:
-        started = time.monotonic()
-        if found := self._folder.newest(lambda own: self._team.exchange(None, lambda _: own)):
-            self.step = found.step
-            content = found.state
-            self._state.put(content["objects"], found.arrays)
-            # A worker that the run did not have keeps what the program has seeded.
-            for first, tree in content["generators"][self.rank : self.rank + 1]:
-                states.set_generators(states.read(tree, found.arrays[first:]))
-            # Earlier versions have not saved what was logged.
-            self._reason, self._logged = content["reason"], content.get("logged", {})
-            self._is_finished = result_file.is_finished(self._directory, expected_run_id=self._folder.run_id)
-            self._folder.log_event("restore", step=self.step, seconds=time.monotonic() - started)
-            report(f"run {self._folder.run_id} resumes at step {self.step} of {self.num_steps}")
-        else:
-            report(f"run {self._folder.run_id} starts at step 0: no checkpoint in {self._directory!r}")
-        self._writer = self._folder.writer(best=Best(), saved_step=self.step, keep=self._keep)
-        self._saved_at = self._logged_at = self._look_at = time.monotonic()
-        self._first_step, self._look_at_step = self.step, float(self.step)
-
-    def _note_step(self, now: float) -> None:
-        """Count the step that has just ended.
+    def _note_block(self, now: float) -> None:
+        """Count the steps of the block that has just ended.
 
         Raises:
             InputError: It has put something into the state that cannot be saved.
         """
-        self._is_inside = False
-        self._seconds += now - self._began
-        self.step += 1
-        if self._tracer:
-            self._tracer.note(self.step, self._values, *self._state.take())
-            self._flush(now)
-        self._num_seen += 1
-        if self._num_seen == 1:
-            # Not before the first save, which may come after hours; the moments of an optimizer are there now, too.
-            started = time.monotonic()
-            self._state.take()
-            self._writer.copy_seconds = time.monotonic() - started
-        # The first one often compiles.
-        if self._num_seen == 2 and now - self._began > _GRACE_SECONDS:
-            self._folder.notice(
-                f"a step takes {now - self._began:.0f} s, longer than the {_GRACE_SECONDS:.0f} s between the notice and"
-                " the end of a Spot machine, so the steps since the last save are repeated then; save more often"
-            )
+        self._is_inside, seconds = False, now - self._began
+        self.step += self._block_size
+        self._seconds += seconds
+        self._pace_seconds += seconds
+        if self._after_block:
+            self._after_block(now)
+        self._num_seen += self._block_size
+        if self._num_noted < 2 and self._block_size:
+            self._num_noted += 1
+            if self._num_noted == 1:
+                # Not before the first save, which may come after hours; an optimizer has its moments now, too.
+                started = time.monotonic()
+                self.copy()
+                self._writer.copy_seconds = time.monotonic() - started
+            # The first one often compiles.
+            elif (each := seconds / self._block_size) > _GRACE_SECONDS:
+                self._folder.notice(
+                    f"a step takes {each:.0f} s, longer than the {_GRACE_SECONDS:.0f} s between the notice and the end"
+                    " of a Spot machine, so the steps since the last save are repeated then; save more often"
+                )
 
     def _look(self, now: float) -> None:
         """Look for notices and stop requests on all workers; save, stop or end if it is time, and log."""
         self._look_at = now + _LOOK_SECONDS
-        if not self._rebinding and not self._has_ended:
-            self._begin()
+        self.before_look()
         self._owes_save = self._folder.log_preemptions() or self._owes_save
-        if self._tracer and (self.step >= self._tracer.stop_step or self._has_ended):
-            # Nothing after the loop runs.
-            self._stop.signal_number = signal.SIGTERM
         at = {"step": self.step, "run.finish": bool(self._reason)}
         own = {"at": at, "stop": self._stop.signal_number, "save": self._owes_save}
         # Another worker may evaluate; each watches its own steps.
@@ -450,105 +460,76 @@ class Run:
         stop, saves, self._reason, self._look_at_step = self._team.exchange(own, self._decide)
         self._watchdog.beat()
         if saves:
-            self._report_rebinding()
             self._save()
-        if stop:
-            self._stop.signal_number = self._stop.signal_number or stop
-            self._leave()
+        self._stop.signal_number = self._stop.signal_number or stop
         if self._has_ended:
             self._end()
-        elif now - self._logged_at >= _EVENT_SECONDS:
+        elif stop:
+            self._leave()
+        elif self._has_blocks or now - self._logged_at >= _EVENT_SECONDS:
             self._flush(now)
 
-    def _begin(self) -> None:
-        """Note before the first step what the program refers to.
-
-        Raises:
-            SystemExit: It has already taken an item of a stream (2).
-        """
-        for name, num_taken in self._state.num_taken().items():
-            if num_taken != self._num_taken[name]:
-                self._refuse(
-                    f"{num_taken - self._num_taken[name]} items of the stream {name!r} were taken before the first step"
-                    " began, so each save would count an item too many; take them in their step: `for step, item in"
-                    f" zip(run, {name})`"
-                )
-        # A zip has a tuple of its iterators, which takes an item from each before `run`.
-        for each in filter(lambda each: type(each) is tuple, gc.get_referrers(self)):
-            is_zip = any(type(owner) is zip for owner in gc.get_referrers(each))
-            for other in itertools.takewhile(lambda other: other is not self, each if is_zip else ()):
-                # Of a list, one item was taken; a DataLoader still counts it.
-                num_left = operator.length_hint(other, self.num_steps + 1) - hasattr(other, "__len__")
-                if num_left < self.num_steps - self.step:
-                    self._refuse(
-                        f"`zip` takes an item of a {type(other).__name__} before each step, and none is left when the"
-                        " last step ends, so the run would not be finished; write `for step, item in zip(run, items)`"
-                    )
-        self._rebinding = Rebinding(self._objects)
-
-    def _report_rebinding(self) -> None:
-        """Report the members of the state that the program has rebound.
-
-        Raises:
-            SystemExit: No other member is left that it can change (2).
-        """
-        if not self._rebinding or not (found := self._rebinding.lost()):
-            return
-        for name, mend in found.items():
-            self._folder.notice(
-                f"state {name!r} is unchanged, and the program no longer refers to it, as after `{name} = ...`; what"
-                f" has replaced it, if anything, is not saved; change it in place: {mend}"
-            )
-        if self._rebinding.is_all_lost:
-            self._refuse("nothing that the program trains is saved; change the objects of state in place")
-
-    def _refuse(self, message: str) -> NoReturn:
-        """End the program with 2, for a mistake that only its steps show."""
-        self._folder.notice(f"error: {message}")
-        raise SystemExit(2)
-
-    def _decide(self, reports: list[dict[str, Any]]) -> tuple[int, bool, str, float]:
+    def _decide(self, reports: list[dict[str, Any]]) -> tuple[int, bool, str, int]:
         """Return a signal or 0, whether to save, why the run ends or nothing, and the step of the next look."""
         refuse_difference([each["at"] for each in reports], "call run.finish on all workers with the same step")
         stop = max(each["stop"] for each in reports)
+        schedule = self.schedule
+        if not self._reason and self.step < self.num_steps and schedule.early_stopping.is_due(self._history):
+            self._reason = schedule.early_stopping.describe()
         is_last = bool(stop) or self._has_ended
         self._writer.settle(wait=is_last)
-        is_time = self._writer.is_time(self._saved_at, self._every_seconds)
-        is_at_save = bool(self._every_steps) and self.step % self._every_steps == 0
-        is_due = is_last or is_at_save or is_time or any(each["save"] for each in reports)
-        until = min(self.num_steps, self._team.next_exchange(self.step))
-        if self._tracer:
-            until = min(until, self._tracer.stop_step)
-        if self._every_steps:
-            until = min(until, (self.step // self._every_steps + 1) * self._every_steps)
-        return stop, is_due and self.step > self._writer.saved_step, self._reason, until
+        is_time = self._writer.is_time(self._saved_at, schedule.save_every_seconds)
+        is_at_save = bool(schedule.save_every_steps) and self.step % schedule.save_every_steps == 0
+        is_due = is_last or is_at_save or is_time or self._is_improved or any(each["save"] for each in reports)
+        stops = [self.num_steps, *(step for step in self._boundaries if step > self.step)]
+        if self._has_blocks or len(reports) > 1:
+            if self._num_seen > self._num_paced:
+                self._pace.record(self._num_seen - self._num_paced, self._pace_seconds)
+                self._num_paced, self._pace_seconds = self._num_seen, 0.0
+            stops.append(self.step + self._pace.num_steps)
+        for every in filter(None, (schedule.save_every_steps, schedule.validate_every_steps)):
+            stops.append((self.step // every + 1) * every)
+        return stop, is_due and self._is_new, self._reason, min(stops)
+
+    def _decide_in_validation(self, reports: list[dict[str, Any]]) -> tuple[int, bool, int]:
+        """Return a signal or 0, whether to save, and the number of parts until the next look."""
+        stop = max(each["stop"] for each in reports)
+        self._writer.settle(wait=bool(stop))
+        is_due = bool(stop) or any(each["save"] for each in reports)
+        return stop, is_due and self._is_new, reports[0]["num_parts"]
+
+    @property
+    def _is_new(self) -> bool:
+        """Whether a checkpoint of this step would have what the newest one has not."""
+        step, is_validated = self._saved
+        return self.step > self._writer.saved_step or (self.step == step and not is_validated and self._is_validated)
+
+    @property
+    def _is_validated(self) -> bool:
+        return not self.is_validation_due
 
     def _save(self) -> None:
-        """Copy the state, and begin to write it; the other workers only send their random generators."""
+        """Copy what is trained, and begin to write it."""
         started = time.monotonic()
         self._writer.settle(wait=True)
-        own: states.Arrays = []
-        tree = states.write(states.generators(), "generators", own)
-        of_workers = [(tree, own)]
-        if self.num_workers > 1:
-            sent: list[Any] = []
-            self._team.exchange([tree, [[each.dtype.name, each.tolist()] for each in own]], sent.extend)
-            of_workers = [(tree, [np.array(numbers, kind) for kind, numbers in lists]) for tree, lists in sent]
-        self._saved_at, self._owes_save = time.monotonic(), False
+        self.before_save()
+        self._saved_at, self._owes_save, self._is_improved = time.monotonic(), False, False
+        self._saved = (self.step, self._is_validated)
         if self.rank:
             return
-        objects, arrays = self._state.take()
-        generators = []
-        for tree, found in of_workers:
-            generators.append([len(arrays), tree])
-            arrays += found
+        content = self.copy()
         checkpoint = Checkpoint(
             step=self.step,
-            best=Best(),
-            identity=self._identity,
+            best=self._best,
+            identity=self._folder.identity,
             run_id=self._folder.run_id,
-            arrays=arrays,
-            state={"objects": objects, "generators": generators, "reason": self._reason, "logged": self.logged},
+            arrays=content.arrays,
+            is_validated=self._is_validated,
+            validations=self._history,
+            reason=self._reason,
+            logged=self.logged,
+            state=content.state,
+            extra=content.extra,
         )
         self._saved_at = time.monotonic()
         self._writer.write(checkpoint, pause_seconds=self._saved_at - started)
@@ -564,7 +545,9 @@ class Run:
         self._team.exchange(None, lambda _: self._writer.finish())
         # What follows the loop may take as long as it likes, and has nothing to save.
         self._watchdog.pause()
-        self._undo.enter_context(self._stop.immediate(self._raise_stopped))
+        is_early = self.step < self.num_steps and self.schedule.early_stopping.is_due(self._history)
+        if is_early and not self._is_finished:
+            self._folder.notice(f"stopped early at step {self.step}: {self._reason}")
 
     def _leave(self) -> NoReturn:
         """End the program; the chief's last checkpoint is written before."""
@@ -599,16 +582,8 @@ class Run:
         self._first_step, self._logged_at, self._seconds = self.step, now, 0.0
 
 
-run = Run
-
-
 def _number(name: str, value: Any) -> float:
     try:
         return float(value)
     except (TypeError, ValueError):
         raise InputError(f"run.log: {name} is {quote(value)}; expected numbers") from None
-
-
-def _print_notice(event: str, **fields: Any) -> None:
-    if event == "notice":
-        report(fields["message"])

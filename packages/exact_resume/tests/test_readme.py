@@ -93,6 +93,7 @@ def test_another_run_in_the_folder_of_the_quick_start_is_refused(program: str, t
     "page",
     [
         "README.md",
+        "docs/blocks.md",
         "docs/checkpoints.md",
         "docs/keras.md",
         "docs/rehearsal.md",

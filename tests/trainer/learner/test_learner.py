@@ -13,6 +13,7 @@ import tensorflow as tf
 from sklearn import metrics as sklearn_metrics
 
 from exact_resume.checkpoints import checkpoints
+from exact_resume.loop import Block
 from tests.support.learners import NUM_STEPS, make_learner
 from trainer.checkpoints import variables
 from trainer.data.augmentation.basic import AUGMENTATIONS
@@ -202,21 +203,20 @@ def test_steps_that_overflow_float16_change_nothing_but_the_scale(training: Exam
     assert (learner.step, int(learner.optimizer.iterations)) == (4, 2)
 
 
+def one_by_one(num_rounds: int) -> list[Block]:
+    """Do each round in a call of its own."""
+    one_by_one.asked = num_rounds  # type: ignore[attr-defined]
+    return [Block(first_step=number, num_steps=1) for number in range(num_rounds)]
+
+
 def test_an_evaluation_does_not_depend_on_the_rounds_per_call(
     training: Examples, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("trainer.learner.learner.EVALUATION_BATCH_SIZE", 32)
     learner = make_learner()
     whole = learner.evaluate(training)
-    left_before_each_call: list[int] = []
-
-    def one_round(left: int) -> int:
-        left_before_each_call.append(left)
-        return 1
-
-    assert learner.evaluate(training, one_round) == whole
-    assert left_before_each_call == list(range(-(-training.num_examples // 32), 0, -1))
-    assert learner.evaluate(training, lambda left: 0) is None
+    assert learner.evaluate(training, one_by_one) == whole
+    assert one_by_one.asked == -(-training.num_examples // 32)
 
 
 @pytest.mark.parametrize(
@@ -239,7 +239,7 @@ def test_a_chosen_metric_is_that_of_all_answers(
     learner, plain = make_learner(metric=metric), make_learner()
     for each in (learner, plain):
         each.train(each.batches(training, sampler, NUM_STEPS), 6)
-    found, usual = learner.evaluate(training, lambda _: 1), plain.evaluate(training, lambda _: 1)
+    found, usual = learner.evaluate(training, one_by_one), plain.evaluate(training, one_by_one)
     assert found is not None
     assert usual is not None
     images, labels = (np.asarray(part) for part in (training.images, training.labels))

@@ -117,4 +117,4 @@ def test_a_run_that_is_not_exact_moves_to_other_devices(
     done = fork_module("trainer.task", *inexact, "--logical-cpu-devices=2")
     assert done.returncode == 0, done.stderr
     assert json.loads((tmp_path / "run" / "result.json").read_text())["devices"] is None
-    assert not any("devices" in found for found in manifests(tmp_path / "run"))
+    assert not any("devices" in found["extra"] for found in manifests(tmp_path / "run"))

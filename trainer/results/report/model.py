@@ -41,6 +41,7 @@ def render(
     history = [event for event in events if event["replica"] == event_log.PRIMARY]
     never = set(evaluation.never_predicted)
     checkpoint, start = trained.checkpoint, starting_weights.read_start(checkpoint_directory)
+    devices = checkpoint.extra.get("devices", ())
     lost = best.lost_best_of(checkpoint_directory)
     blocks: list[page.Block] = [
         page.KeyFigures(
@@ -73,7 +74,7 @@ def render(
             rows=[
                 ["run", checkpoint.run_id],
                 *([["started from", start["taken"]]] if start else []),
-                *([["devices", exactness.describe_devices(checkpoint.devices)]] if checkpoint.devices else []),
+                *([["devices", exactness.describe_devices(devices)]] if devices else []),
                 *([name, str(value)] for name, value in checkpoint.identity.items()),
             ],
         ),

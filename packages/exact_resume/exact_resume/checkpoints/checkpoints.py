@@ -1,7 +1,7 @@
 """Checkpoints: everything that a run needs to resume, committed by one last write, verified before use.
 
 A checkpoint is a folder `step-<step>` with `variables.npz` and `manifest.json`. The former has the arrays v00000,
-v00001, ... in the learner's order and the digests of all batches so far. The latter has the step, the best step, the
+v00001, ... in the trainer's order and those of `extra`. The latter has the step, the best step, the
 run's identity, size and SHA-256 of every file, and a seal over all of that. A folder without manifest does not count.
 NumPy's format needs neither TensorFlow nor pickle.
 """
@@ -24,6 +24,8 @@ from exact_resume.files import publication, storage
 from exact_resume.files.publication import UNFENCED, Fence
 
 VARIABLES_FILE = "variables.npz"
+_EXTRA = "extra."
+"""Before the names of the arrays in `Checkpoint.extra`."""
 _OWN = re.compile(f"{re.escape(MANIFEST_FILE)}|{re.escape(VARIABLES_FILE)}")
 Arrays = Sequence[npt.NDArray[Any]]
 
@@ -33,19 +35,19 @@ class Best:
     """The best step on the validation split so far; step 0: none yet."""
 
     step: int = 0
-    accuracy: float = 0.0
-    loss: float = float("inf")
+    accuracy: float | None = None
+    loss: float | None = None
     score: float | None = None
     """Value of the run's metric; None if the metric is accuracy, which a manifest contains only once."""
 
     @property
     def value(self) -> float:
         """The value that selects the best step: the score, or the accuracy if there is no score."""
-        return self.accuracy if self.score is None else self.score
+        return (self.accuracy or 0.0) if self.score is None else self.score
 
-    def is_beaten_by(self, value: float, loss: float) -> bool:
-        """Return whether a newer value is better; of equal values, the one with the lower loss is better."""
-        return (value, -loss) > (self.value, -self.loss) or self.step == 0
+    def is_beaten_by(self, newer: "Best") -> bool:
+        """Return whether a newer score is better; of equal values, the one with the lower loss is better."""
+        return self.step == 0 or (newer.value, -(newer.loss or 0.0)) > (self.value, -(self.loss or 0.0))
 
     def to_dict(self) -> dict[str, int | float]:
         """Return the fields that are set, for the manifest."""
@@ -64,19 +66,18 @@ class Checkpoint:
     run_id: str
     arrays: Arrays
     """Values of all variables, in the learner's order."""
-    batch_digests: npt.NDArray[np.uint64] = dataclasses.field(default_factory=lambda: np.zeros(0, np.uint64))
-    """uint64 [step]: digest of the global batch of each step so far. Empty if the order is not exact (parameter
-    servers)."""
     is_validated: bool = True
     """False if a stop interrupted the validation that was due at this step: a resumed run validates first."""
     validations: tuple[Best, ...] = ()
     """Scores of all validations so far, in order of their steps."""
-    devices: tuple[Mapping[str, Any], ...] = ()
-    """The devices of a run whose weights depend on them; empty for other runs."""
-    loss_scaling: dict[str, float] = dataclasses.field(default_factory=dict)
-    """State of the scaling of the loss for float16; empty without it."""
+    reason: str = ""
+    """Why the run has ended with this step; empty if it has not, or if all steps are done."""
+    logged: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    """Last value of each logged number."""
     state: Any = None
     """JSON of a program's objects, which counts their arrays; None where the order of the arrays is enough."""
+    extra: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    """What is the trainer's alone: name -> JSON value or array."""
 
 
 def save(directory: str, checkpoint: Checkpoint, fence: Fence = UNFENCED) -> str:
@@ -117,9 +118,10 @@ def _manifest(checkpoint: Checkpoint, files: dict[str, Any]) -> dict[str, Any]:
         "identity": checkpoint.identity,
         "is_validated": checkpoint.is_validated,
         "validations": [score.to_dict() for score in checkpoint.validations],
-        "loss_scaling": checkpoint.loss_scaling,
-        **({"devices": list(checkpoint.devices)} if checkpoint.devices else {}),
+        "reason": checkpoint.reason,
+        "logged": dict(checkpoint.logged),
         **({"state": checkpoint.state} if checkpoint.state is not None else {}),
+        "extra": {key: value for key, value in checkpoint.extra.items() if not isinstance(value, np.ndarray)},
         "files": files,
     }
 
@@ -134,9 +136,12 @@ def load(directory: str, step: int) -> Checkpoint:
 
     Raises:
         TornCheckpoint: A file is missing, or does not match its checksum, or the step is another one.
+        InputError: An earlier version wrote it.
         OSError: It cannot be read now; it may be intact.
     """
     content = manifest.read(directory, step)
+    if "extra" not in content:
+        raise manifest.of_earlier_version(step)
     try:
         expected = content["files"][VARIABLES_FILE]
         data = storage.read_bytes(storage.join(directory, name(step), VARIABLES_FILE))
@@ -144,21 +149,21 @@ def load(directory: str, step: int) -> Checkpoint:
             raise TornCheckpoint(f"{VARIABLES_FILE} has {len(data)} bytes, the manifest lists {expected['bytes']}")
         if hashlib.sha256(data).hexdigest() != expected["sha256"]:
             raise TornCheckpoint(f"{VARIABLES_FILE} does not match the manifest's checksum")
-        arrays, batch_digests = _unpack(data)
-        if len(batch_digests) not in (0, step):
-            raise TornCheckpoint(f"{VARIABLES_FILE} has the batch digests of {len(batch_digests)} steps, not {step}")
+        arrays, extra, arrays_step = _unpack(data)
+        if arrays_step != step:
+            raise TornCheckpoint(f"{VARIABLES_FILE} is of step {arrays_step}, not {step}")
         return Checkpoint(
             step=content["step"],
             best=Best(**(content["best"] or {})),
             identity=content["identity"],
             run_id=content["run_id"],
             arrays=arrays,
-            batch_digests=batch_digests,
             is_validated=content["is_validated"],
             validations=tuple(Best(**score) for score in content["validations"]),
-            devices=tuple(content.get("devices", ())),
-            loss_scaling=content["loss_scaling"],
+            reason=content["reason"],
+            logged=content["logged"],
             state=content.get("state"),
+            extra=content["extra"] | extra,
         )
     except (KeyError, TypeError, *storage.MISSING) as error:
         raise TornCheckpoint(f"{type(error).__name__}: {error}") from error
@@ -197,7 +202,7 @@ def best_kept(directory: str, best: Best, validations: Iterable[Best]) -> Best:
         return best
     kept = Best()
     for score in validations:
-        if kept.is_beaten_by(score.value, score.loss) and not _loss(directory, score):
+        if kept.is_beaten_by(score) and not _loss(directory, score):
             kept = score
     return kept
 
@@ -311,11 +316,13 @@ def _is_committed(directory: str, step: int) -> bool:
 def _pack(checkpoint: Checkpoint) -> bytes:
     buffer = io.BytesIO()
     named = {f"v{index:05d}": array for index, array in enumerate(checkpoint.arrays)}
-    np.savez(buffer, allow_pickle=False, batch_digests=checkpoint.batch_digests, **named)
+    extra = {f"{_EXTRA}{key}": value for key, value in checkpoint.extra.items() if isinstance(value, np.ndarray)}
+    np.savez(buffer, allow_pickle=False, **named, **extra, step=np.int64(checkpoint.step))
     return buffer.getvalue()
 
 
-def _unpack(data: bytes) -> tuple[list[npt.NDArray[Any]], npt.NDArray[np.uint64]]:
+def _unpack(data: bytes) -> tuple[list[npt.NDArray[Any]], dict[str, npt.NDArray[Any]], int]:
     with np.load(io.BytesIO(data), allow_pickle=False) as archive:
-        names = sorted(name for name in archive.files if name != "batch_digests")
-        return [archive[name] for name in names], archive["batch_digests"]
+        extra = {name.removeprefix(_EXTRA): archive[name] for name in archive.files if name.startswith(_EXTRA)}
+        names = sorted(name for name in archive.files if re.fullmatch(r"v\d+", name))
+        return [archive[name] for name in names], extra, int(archive["step"])

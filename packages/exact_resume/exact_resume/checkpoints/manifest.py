@@ -37,15 +37,20 @@ def verify(found: Any, step: int) -> dict[str, Any]:
     content = seal.without(found)
     # Not taken for a damaged one, which the next save would remove; a flipped bit hides only one of the two.
     if "step" in found and not found.keys() & {seal.FIELD, "validations"}:
-        raise InputError(
-            f"{name(step)} is a checkpoint of an earlier version, which cannot be continued; use another"
-            " folder (in a pipeline, another run_label)"
-        )
+        raise of_earlier_version(step)
     if not seal.is_intact(found):
         raise TornCheckpoint(f"{MANIFEST_FILE} does not match its own checksum")
     if content.get("step") != step:
         raise TornCheckpoint(f"{MANIFEST_FILE} is of step {content.get('step')!r}, but the folder is of step {step}")
     return content
+
+
+def of_earlier_version(step: int) -> InputError:
+    """Return the error that refuses a checkpoint in the format of an earlier version."""
+    return InputError(
+        f"{name(step)} is a checkpoint of an earlier version, which cannot be continued; use another folder (in a"
+        " pipeline, another run_label)"
+    )
 
 
 def run_id(identity: Mapping[str, Any]) -> str:

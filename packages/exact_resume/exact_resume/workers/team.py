@@ -11,7 +11,6 @@ process hangs in a collective operation; then the process leaves at once.
 import contextlib
 import hmac
 import json
-import math
 import os
 import queue
 import secrets
@@ -67,11 +66,6 @@ class OneWorker:
         del is_last
         return decide([own])
 
-    def next_exchange(self, step: int) -> float:
-        """Return that no step needs one."""
-        del step
-        return math.inf
-
     def fail(self) -> None:
         """Do nothing."""
 
@@ -108,7 +102,6 @@ class SeveralWorkers:
         self._peers: dict[int, _Peer] = {}
         self._lock, self._is_complete = threading.Lock(), False
         self._is_failing, self._is_over = threading.Event(), threading.Event()
-        self._pace, self._first_step, self._granted_at = Pace(), 0, math.inf
         self._missing_names: list[str] = []
         self._check: Callable[[], object] = lambda: deadline.check(self._missing_names or ["the other workers"])
         threading.Thread(target=self._beat_forever, name="beat", daemon=True).start()
@@ -150,18 +143,6 @@ class SeveralWorkers:
         if message := answer.get("error"):
             raise (InputError if answer["is_input"] else RunError)(message)
         return answer["value"]
-
-    def next_exchange(self, step: int) -> float:
-        """Return the step before which the chief wants the next exchange, some seconds after this one.
-
-        Args:
-            step: Number of steps done.
-        """
-        now = time.monotonic()
-        if step > self._first_step and now > self._granted_at:
-            self._pace.record(step - self._first_step, now - self._granted_at)
-        self._first_step, self._granted_at = step, now
-        return step + self._pace.num_steps
 
     def fail(self) -> None:
         """Let the other workers know that this one leaves by an exception, unless the last exchange was made.

@@ -220,13 +220,12 @@ def test_a_late_validation_is_written_into_the_checkpoint_of_its_step(tmp_path: 
         run_id="abc",
         arrays=[np.ones(3)],
         is_validated=False,
-        batch_digests=np.array([1, 2**64 - 1], np.uint64),
-        loss_scaling={"scale": 8.0, "steps": 2.0},
+        extra={"digests": np.array([1, 2**64 - 1], np.uint64), "scaling": {"scale": 8.0, "steps": 2.0}},
     )
     checkpoints.save(str(tmp_path), unvalidated)
     found = checkpoints.load(str(tmp_path), 2)
     assert not found.is_validated
-    assert (found.batch_digests.tolist(), found.loss_scaling) == ([1, 2**64 - 1], {"scale": 8.0, "steps": 2.0})
+    assert (found.extra["digests"].tolist(), found.extra["scaling"]) == ([1, 2**64 - 1], {"scale": 8.0, "steps": 2.0})
     best = Best(step=2, accuracy=0.5, loss=1.0)
     checkpoints.save(str(tmp_path), checkpoint(2, best))
     found = checkpoints.load(str(tmp_path), 2)

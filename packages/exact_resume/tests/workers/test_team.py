@@ -205,3 +205,16 @@ def test_a_value_that_is_too_long_is_refused_by_the_worker_that_sends_it(tmp_pat
         Worker(tmp_path, 1, work=lambda team: team.exchange("x" * 2**23, lambda values: None)),
     ]
     assert "bytes as JSON; several workers exchange at most" in str(workers[1].end())
+
+
+def test_a_block_is_as_long_as_the_time_allows_and_grows_gradually() -> None:
+    pace = Pace()
+    assert pace.num_steps == 1
+    pace.record(1, 5.0)
+    assert pace.num_steps == 1
+    pace.record(1, 0.001)
+    assert pace.num_steps == 4
+    pace.record(4, 0.004)
+    assert pace.num_steps == 16
+    pace.record(16, 16.0)
+    assert pace.num_steps == 2

@@ -14,26 +14,28 @@ class EarlyStopping:
 
     patience: int = 0
     """Number of validations in a row without an improvement; 0: never."""
-    minimum_accuracy_gain: float = 0.0
-    """Gain of the run's metric that counts as an improvement; 0: any, or an equal value with a lower loss."""
+    minimum_gain: float = 0.0
+    """Gain of the deciding score that counts as an improvement; 0: any, or an equal value with a lower loss."""
+    first_step: int = 0
+    """Validations up to this step never end the run."""
 
-    def is_due(self, validations: Validations, first_step: int = 0) -> bool:
-        """Return whether the run ends after the last of these validations; those up to a step never end it."""
+    def is_due(self, validations: Validations) -> bool:
+        """Return whether the run ends after the last of these validations."""
         reference, num_without = Best(), 0
         for score in validations:
-            is_better = score.step <= first_step or self._improves(reference, score)
+            is_better = score.step <= self.first_step or self._improves(reference, score)
             reference, num_without = (score, 0) if is_better else (reference, num_without + 1)
         return 0 < self.patience <= num_without
 
     def describe(self) -> str:
         """Return the reason for such an end in a few words."""
-        gain = f" of {self.minimum_accuracy_gain:g}" if self.minimum_accuracy_gain else ""
+        gain = f" of {self.minimum_gain:g}" if self.minimum_gain else ""
         return f"no improvement{gain} in {self.patience} validation{'s' if self.patience > 1 else ''}"
 
     def _improves(self, reference: Best, score: Best) -> bool:
-        if self.minimum_accuracy_gain and reference.step:
-            return score.value >= reference.value + self.minimum_accuracy_gain
-        return reference.is_beaten_by(score.value, score.loss)
+        if self.minimum_gain and reference.step:
+            return score.value >= reference.value + self.minimum_gain
+        return reference.is_beaten_by(score)
 
 
 def with_score(validations: Validations, score: Best) -> Validations:

@@ -1,17 +1,21 @@
-"""Training with parameter servers: best effort and never exact, because the order of updates depends on timing.
+"""The two roles beside the loop's workers, neither of which is exact: parameter servers and the evaluator.
 
-The chief hands steps to the workers, waits for them every few seconds, validates and saves; the loop is the usual one.
-A step of a lost worker may be taken twice, and there are no digests.
+With parameter servers, the chief hands the steps of a block to the workers, waits for them, validates and saves; the
+loop is the usual one. The order of updates depends on timing, a step of a lost worker may be taken twice, and there are
+no digests. The evaluator is a machine that evaluates every new checkpoint while the others train.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from exact_resume.checkpoints import result_file
+from exact_resume.checkpoints import checkpoints, manifest, result_file
+from exact_resume.checkpoints.checkpoints import Best, Checkpoint
+from exact_resume.loop import Block, Stopped
+from exact_resume.workers.cluster import Cluster
 from exact_resume.workers.peers import watched
 from exact_resume.workers.watchdog import leave
 from localvertex_base.userinput.errors import UserError
@@ -19,13 +23,14 @@ from trainer.checkpoints import variables
 from trainer.data.examples import Examples, ExamplesInMemory
 from trainer.data.sampler import Sampler
 from trainer.learner import distribution, random_numbers
-from trainer.learner.learner import Learner, Score, Steps
-from trainer.loop import loop
+from trainer.learner.learner import Learner, Parts, Score, Steps, in_one_part
 from trainer.loop.training import Training
 
 _MAX_SPLIT_BYTES = 2**30
 """Each worker gets the whole training split in one message, and messages are limited to 2 GiB."""
 _POLL_SECONDS = 1.0
+_ROUNDS_PER_CALL = 4
+"""Batches per graph call of the evaluator; a stop request waits for them."""
 
 
 def serve(training: Training) -> int:
@@ -63,11 +68,8 @@ def lead(training: Training) -> int:
         examples, validation = training.load("train"), training.load("validation")
         for message in (*remarks, "parameter servers: the order of updates depends on timing; no two runs are equal"):
             training.folder.notice(message)
-        sync = training.sync(learner)
-        if loop.train(training.loop_run(), learner, examples, validation, training.sampler(), sync=sync):
-            training.print_result()
-            return 0
-        return training.stop.exit_code
+        training.train(learner, examples, validation, training.sampler())
+        return 0
 
 
 class AsynchronousLearner(Learner):
@@ -140,8 +142,65 @@ class AsynchronousLearner(Learner):
         self._step.assign_add(1)
         return row
 
-    def evaluate(self, examples: Examples, next_rounds: Callable[[int], int] = lambda left: left) -> Score | None:
+    def evaluate(self, examples: Examples, parts: Parts = in_one_part) -> Score:
         """Evaluate a copy of the weights on the chief."""
         variables.assign(self.local.model.variables, variables.values(self.model.variables))
         self.local.refresh()
-        return self.local.evaluate(examples, next_rounds)
+        return self.local.evaluate(examples, parts)
+
+
+def evaluate(training: Training) -> int:
+    """Evaluate checkpoints as the evaluator until the last one is done; return the exit code.
+
+    The training itself still decides which checkpoint is the best, at the ends of epochs, because that choice must not
+    depend on the speed of another machine.
+    """
+    learner, watchdog = training.learner(distribution.make(Cluster())), training.folder.watchdog
+    training.log_start(learner.num_replicas)
+    validation, sampler = training.load("validation"), training.sampler()
+    done, best = 0, Best()
+
+    def parts(num_rounds: int) -> Iterator[Block]:
+        for first in range(0, num_rounds, _ROUNDS_PER_CALL):
+            watchdog.beat()
+            if training.stop.is_set:
+                raise Stopped(training.stop.exit_code)
+            yield Block(first_step=first, num_steps=min(_ROUNDS_PER_CALL, num_rounds - first))
+
+    while not training.stop.is_set:
+        watchdog.beat()
+        result = result_file.read_result(training.directory)
+        newer = [step for step in reversed(checkpoints.steps(training.directory)) if step > done]
+        for step in newer:
+            if checkpoint := _load(training, step):
+                started = time.monotonic()
+                learner.restore(checkpoint)
+                score = learner.evaluate(validation, parts)
+                found = Best(step=step, accuracy=score.accuracy, loss=score.loss, score=score.score)
+                training.folder.log_event(
+                    "evaluate",
+                    split="validation",
+                    step=step,
+                    epoch=step / sampler.steps_per_epoch,
+                    **score.fields(),
+                    is_best=best.is_beaten_by(found),
+                    seconds=time.monotonic() - started,
+                )
+                best = found if best.is_beaten_by(found) else best
+            done = step
+        if not newer:
+            if result:
+                return 0
+            time.sleep(_POLL_SECONDS)
+    return training.stop.exit_code
+
+
+def _load(training: Training, step: int) -> Checkpoint | None:
+    try:
+        checkpoint = checkpoints.load(training.directory, step)
+    except manifest.TornCheckpoint as error:
+        # Perhaps only removed in the meantime because there are newer ones.
+        training.folder.notice(f"{manifest.name(step)} was skipped: {error}")
+        return None
+    training.folder.refuse_other_run(checkpoint.identity)
+    return checkpoint
