@@ -16,7 +16,7 @@ from exact_resume.workers.deadline import Deadline
 from exact_resume.workers.meeting import InFolder
 from exact_resume.workers.place import Place
 from exact_resume.workers.signals import StopRequest
-from exact_resume.workers.team import SeveralWorkers
+from exact_resume.workers.team import Pace, SeveralWorkers
 
 PATIENT = 60.0
 
