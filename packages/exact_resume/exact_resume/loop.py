@@ -116,6 +116,10 @@ class Loop:
         del step
         return {}
 
+    def aside(self) -> contextlib.AbstractContextManager[None]:
+        """Keep what the training draws from during a validation or an evaluation."""
+        return contextlib.nullcontext()
+
     def before_look(self) -> None:
         """Do what is due before the workers exchange what they have seen."""
 
@@ -243,18 +247,18 @@ class Loop:
         if not self.is_validation_due:
             return
         pace, first, self._validation_began = Pace(), 0, time.monotonic()
-        with self.evaluation():
-            while True:
+        with self.aside():
+            while first < num_parts:
                 self._owes_save = self._folder.log_preemptions() or self._owes_save
                 own = {"stop": self._stop.signal_number, "save": self._owes_save, "num_parts": pace.num_steps}
+                self._watchdog.pause()
                 stop, saves, size = self._team.exchange(own, self._decide_in_validation)
+                self._watchdog.beat()
                 if saves:
                     self._save()
                 if stop:
                     self._stop.signal_number = self._stop.signal_number or stop
                     self._leave()
-                if first >= num_parts:
-                    break
                 size, started = min(1 if is_single else size, num_parts - first), time.monotonic()
                 yield Block(first_step=first, num_steps=size)
                 pace.record(size, time.monotonic() - started)
@@ -353,7 +357,7 @@ class Loop:
             RunError: The step cannot be saved.
             Stopped: A stop was requested of any worker.
         """
-        if not self._is_inside:
+        if not self._is_inside and not self._has_blocks:
             raise InputError("run.finish is called in the loop, with the step that is to be the last one")
         self._end_block()
         self._reason = one_line(reason) or "finished"
@@ -401,10 +405,11 @@ class Loop:
 
     @contextlib.contextmanager
     def evaluation(self) -> Iterator[None]:
-        """Let the watchdog expect no step meanwhile."""
+        """Expect no step meanwhile; training continues afterwards as without the evaluation."""
         self._watchdog.pause()
         try:
-            yield
+            with self.aside():
+                yield
         finally:
             if not self._has_ended:
                 self._watchdog.beat()

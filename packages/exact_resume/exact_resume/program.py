@@ -260,13 +260,12 @@ class Run(Loop):
         report(f"run {self._folder.run_id} is finished after step {self.step}")
 
     @contextlib.contextmanager
-    def evaluation(self) -> Iterator[None]:
-        """Restore the global random generators afterwards, so that training continues as without the evaluation."""
+    def aside(self) -> Iterator[None]:
+        """Restore the global random generators afterwards."""
         outer, before = self._generators, states.generators()
         self._generators = outer or before
         try:
-            with super().evaluation():
-                yield
+            yield
         finally:
             states.set_generators(before)
             self._generators = outer
