@@ -94,12 +94,11 @@ class Loop:
         self._best, self._history = Best(), Validations()
         self._validated_step, self._lost_step, self._saved = 0, 0, (0, True)
         self._block_size, self._is_inside, self._has_blocks = 1, False, False
-        self._num_seen = self._num_noted = self._num_paced = 0
-        self._pace, self._pace_seconds = Pace(), 0.0
+        self._num_noted, self._pace, self._paced = 0, Pace(), (0, 0.0)
         self._after_block: Callable[[float], object] | None = None
         self._values: dict[str, list[Any]] = {}
         self._logged: dict[str, float] = {}
-        self._first_step, self._seconds, self._began = 0, 0.0, 0.0
+        self._first_step, self._seconds, self._logged_seconds, self._began = 0, 0.0, 0.0, 0.0
 
     # What a kind of training adds.
 
@@ -151,7 +150,7 @@ class Loop:
             folder.log_event("restore", step=self.step, seconds=time.monotonic() - started)
         self._writer = folder.writer(best=self._best, saved_step=self.step, keep=self.schedule.keep_checkpoints)
         self._saved_at = self._logged_at = self._look_at = time.monotonic()
-        self._first_step, self._look_at_step = self.step, float(self.step)
+        self._first_step, self._look_at_step, self._paced = self.step, float(self.step), (self.step, 0.0)
 
     def close(self) -> None:
         """Log the last steps, and wait for a checkpoint that is being written."""
@@ -432,13 +431,12 @@ class Loop:
         Raises:
             InputError: It has put something into the state that cannot be saved.
         """
-        self._is_inside, seconds = False, now - self._began
+        seconds = now - self._began
+        self._is_inside = False
         self.step += self._block_size
         self._seconds += seconds
-        self._pace_seconds += seconds
         if self._after_block:
             self._after_block(now)
-        self._num_seen += self._block_size
         if self._num_noted < 2 and self._block_size:
             self._num_noted += 1
             if self._num_noted == 1:
@@ -488,9 +486,10 @@ class Loop:
         is_due = is_last or is_at_save or is_time or self._is_improved or any(each["save"] for each in reports)
         stops = [self.num_steps, *(step for step in self._boundaries if step > self.step)]
         if self._has_blocks or len(reports) > 1:
-            if self._num_seen > self._num_paced:
-                self._pace.record(self._num_seen - self._num_paced, self._pace_seconds)
-                self._num_paced, self._pace_seconds = self._num_seen, 0.0
+            first_step, first_seconds = self._paced
+            if self.step > first_step:
+                self._pace.record(self.step - first_step, self._seconds - first_seconds)
+            self._paced = (self.step, self._seconds)
             stops.append(self.step + self._pace.num_steps)
         for every in filter(None, (schedule.save_every_steps, schedule.validate_every_steps)):
             stops.append((self.step // every + 1) * every)
@@ -581,10 +580,10 @@ class Loop:
                 first_step=self._first_step + 1,
                 last_step=self.step,
                 num_steps=self.num_steps,
-                seconds=self._seconds,
+                seconds=self._seconds - self._logged_seconds,
                 **{name: mean for name, mean in means.items() if math.isfinite(mean)},
             )
-        self._first_step, self._logged_at, self._seconds = self.step, now, 0.0
+        self._first_step, self._logged_at, self._logged_seconds = self.step, now, self._seconds
 
 
 def _number(name: str, value: Any) -> float:
