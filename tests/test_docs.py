@@ -121,6 +121,7 @@ for call in (save, *(lambda words=words: task.main(words) for words in commands)
 """Each training is a fork, because most of the time would be TensorFlow's import."""
 
 
+@pytest.mark.soak
 @pytest.mark.slow
 def test_the_rows_of_the_recipes_page(
     python: str, repository: pathlib.Path, digits_directory: pathlib.Path, tmp_path: pathlib.Path

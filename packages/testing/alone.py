@@ -16,6 +16,8 @@ from pathlib import Path
 
 _ROOT = Path(__file__).resolve().parents[2]
 _EXTRAS = {"localvertex": "serve,test", "exact_resume": "gs,test"}
+_LEFT_OUT = {"localvertex": ("console", "constructs", "prove", "show"), "exact_resume": ()}
+"""Folders whose tests take most of the time, and find nothing more here than `make test` does; --whole runs them."""
 _BUILD = "import sys; from setuptools import build_meta; print(build_meta.{}(sys.argv[1]))"
 
 
@@ -24,12 +26,15 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("packages", nargs="+", choices=_EXTRAS, metavar="PACKAGE", help=f"one of {', '.join(_EXTRAS)}")
     parser.add_argument("--marker", default="not slow", help="which tests, as for pytest -m (default: %(default)r)")
+    parser.add_argument("--whole", action="store_true", help="run all tests, also those that `make test` suffices for")
     options = parser.parse_args(arguments)
     for name in options.packages:
         python = _environment(name, _wheel(name))
-        pytest = [python.with_name("pytest"), "-m", options.marker, "tests"]
+        left_out = () if options.whole else _LEFT_OUT[name]
+        ignored = [f"--ignore=tests/{name}_tests/{folder}" for folder in left_out]
+        pytest = [python.with_name("pytest"), "-m", options.marker, *ignored, "tests"]
         # As in the Makefile, tests that fail run once more, without the load of the others.
-        for words in (["-n2", "--dist=worksteal"], ["--last-failed", "--last-failed-no-failures=none", "--exitfirst"]):
+        for words in (["-n4", "--dist=worksteal"], ["--last-failed", "--last-failed-no-failures=none", "--exitfirst"]):
             done = subprocess.run([*pytest, *words], cwd=_ROOT / "packages" / name, check=False)
             if done.returncode != 1:
                 break
