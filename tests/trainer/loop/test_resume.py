@@ -82,7 +82,7 @@ def test_ctrl_c_saves_and_exits_with_its_code(
     if process.returncode == 0:
         pytest.fail("the run finished before the signal; make it longer")
     assert process.returncode == 128 + signal.SIGINT, stderr
-    assert "SIGINT: stopped at step" in stdout
+    assert "SIGINT: stopped after step" in stdout
     last = [event for event in event_log.read(str(tmp_path)) if event["event"] == "steps"][-1]["last_step"]
     assert checkpoints.steps(str(tmp_path))[0] == last
     assert fork_module("trainer.task", *arguments(digits_directory, tmp_path)).returncode == 0
