@@ -16,6 +16,7 @@ from exact_resume.errors import InputError, RunError
 from exact_resume.events.log import EventLog
 from exact_resume.events.observers import Observer
 from exact_resume.files import storage
+from exact_resume.text import report
 from exact_resume.workers import notices
 from exact_resume.workers.deadline import Deadline
 from exact_resume.workers.signals import StopRequest
@@ -117,8 +118,9 @@ class RunFolder:
         log = EventLog(self.directory, replica, may_write=self._may_write)
         self._observers = [log.write, *observers, *self._observers]
         self.watchdog = Watchdog(watchdog_seconds, report=self.notice)
-        self._watcher = notices.watch(os.environ)
-        self._watches.callback(self._watcher.close)
+        self.watcher = notices.watch(os.environ)
+        """The notices of preemption."""
+        self._watches.callback(self.watcher.close)
         self._watches.callback(self.watchdog.close)
 
     def log_event(self, event: str, **fields: Any) -> None:
@@ -165,7 +167,7 @@ class RunFolder:
 
     def log_preemptions(self) -> bool:
         """Log the metadata server's notices since the last call; return whether there are any, so a save is due."""
-        found = self._watcher.pending()
+        found = self.watcher.pending()
         for each in found:
             self.notice(
                 f"notice from the metadata server: {each.kind} ({each.text}); saving a checkpoint and continuing"
@@ -235,3 +237,9 @@ class RunFolder:
             return self._holder.may_write()
         except NotHolder as error:
             leave_displaced(error)
+
+
+def print_notice(event: str, **fields: Any) -> None:
+    """Print the messages for the user: an observer."""
+    if event == "notice":
+        report(fields["message"])
