@@ -20,7 +20,7 @@ from exact_resume.text import report
 from exact_resume.workers import notices
 from exact_resume.workers.deadline import Deadline
 from exact_resume.workers.signals import StopRequest
-from exact_resume.workers.watchdog import Watchdog, leave_displaced
+from exact_resume.workers.watchdog import EXIT_LOST_PEER, Watchdog, leave_displaced
 
 JOB_ID = "CLOUD_ML_JOB_ID"
 """The custom job's id, the same for all its machines and restarts (google-cloud-aiplatform, training_utils)."""
@@ -117,7 +117,7 @@ class RunFolder:
         """
         log = EventLog(self.directory, replica, may_write=self._may_write)
         self._observers = [log.write, *observers, *self._observers]
-        self.watchdog = Watchdog(watchdog_seconds, report=self.notice)
+        self.watchdog = Watchdog(watchdog_seconds, report=self._log_hang)
         self.watcher = notices.watch(os.environ)
         """The notices of preemption."""
         self._watches.callback(self.watcher.close)
@@ -231,6 +231,10 @@ class RunFolder:
         if self.lease.is_taken:
             with contextlib.suppress(OSError):
                 self.lease.release(has_checkpoint=bool(checkpoints.steps(self.directory)))
+
+    def _log_hang(self, message: str) -> None:
+        self.notice(message)
+        self.log_exit(EXIT_LOST_PEER)
 
     def _may_write(self) -> bool:
         try:
