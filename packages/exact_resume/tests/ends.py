@@ -110,8 +110,8 @@ def command(folder: str) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, stop)
     own.mkdir(exist_ok=True)
-    step = max((int(path.name[5:]) for path in own.glob("step-*")), default=0)
-    for step in range(step + 1, _STEPS + 1):
+    restored = max((int(path.name[5:]) for path in own.glob("step-*")), default=0)
+    for step in range(restored + 1, _STEPS + 1):
         if end == "lost peer" and step == ends.END_OF_STEP:
             text = json.dumps({"message": {"message": "connection closed by peer"}})
             Path(os.environ["TORCHELASTIC_ERROR_FILE"]).write_text(text)
@@ -143,7 +143,10 @@ def _measure(way: str, end: str, folder: Path) -> Cell:
         other.keep(lambda error: None)
         Path(f"{folder}.step").write_text(str(_STEPS))
     codes = _ended(end, program, folder, num_workers)
-    cell = ends.measured(end, folder, codes, num_steps=_STEPS)
+    # The wrapper does not know the steps of the command's checkpoints, which have them in their names.
+    entries = [json.loads(path.read_text()).get("entry", "") for path in folder.glob("step-*/manifest.json")]
+    saves = [int(entry[5:]) for entry in filter(None, entries)]
+    cell = ends.measured(end, folder, codes, num_steps=_STEPS, saves=saves)
     if cell[-1] == "restarts":
         assert set(_ended("finished", program, folder, num_workers)) == {0}
     return cell
@@ -179,13 +182,12 @@ def main(folder: str, *words: str) -> None:
     Path(folder).mkdir(parents=True, exist_ok=True)
     lease.HEARTBEAT_SECONDS, lease.WATCH_SECONDS = 0.1, 2.0
     os.environ["NO_GCE_CHECK"] = "1"
-    found: dict[str, dict[str, Cell]] = {}
     for way in words[:1] or DOES_NOT_APPLY:
         if way == "keras_fit":
             import keras  # noqa: F401
         chosen = words[1:] or ends.ENDS
-        found[way] = {end: _measure(way, end, Path(folder, f"{way}-{end}".replace(" ", "-"))) for end in chosen}
-    ends.write(PAGE, found) if not words else print(json.dumps(found[words[0]]))
+        found = {end: _measure(way, end, Path(folder, f"{way}-{end}".replace(" ", "-"))) for end in chosen}
+        print(json.dumps(found)) if words else ends.write(PAGE, {way: found})
 
 
 if __name__ == "__main__":

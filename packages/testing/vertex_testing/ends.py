@@ -129,7 +129,7 @@ class _Metadata(http.server.BaseHTTPRequestHandler):
         """Print nothing."""
 
 
-def measured(end: str, folder: Path, codes: Sequence[int | None], *, num_steps: int) -> Cell:
+def measured(end: str, folder: Path, codes: Sequence[int | None], *, num_steps: int, saves: Sequence[int] = ()) -> Cell:
     """Return the cell of an end.
 
     Args:
@@ -137,18 +137,19 @@ def measured(end: str, folder: Path, codes: Sequence[int | None], *, num_steps: 
         folder: Checkpoint folder.
         codes: Exit codes, first of the process to which the end has come; None: it was killed or frozen.
         num_steps: Of the whole training.
+        saves: Saved steps, if not those of the event log.
     """
     path = folder.with_name(f"{folder.name}.step")
     step = int(path.read_text()) if path.exists() else num_steps
     events = event_log.read(str(folder))
-    saves = [event["step"] for event in events if event["event"] == "save"]
+    saves = saves or [event["step"] for event in events if event["event"] == "save"]
     found = _listed(128 - code if code < 0 else code for code in codes if code is not None)
     logged = [event["code"] for event in events if event["event"] == "exit"]
     notice = "notice" if any(event["event"] == "notice" for event in events) else ""
     log = ", ".join(filter(None, [_listed(sorted(logged, key=[*codes, *logged].index)), notice])) or "nothing"
     if end == "notice" and found == "0":
         # The training has continued to its end.
-        saves.remove(num_steps)
+        saves = [each for each in saves if each < num_steps]
     is_saved = max(saves, default=0) >= step
     return found, "that step" if is_saved else "nothing new", log, RESTARTS[found.split(" / ")[0]]
 
