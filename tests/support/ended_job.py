@@ -3,10 +3,12 @@
 The page has the other ways to train from packages/exact_resume/tests/ends.py.
 """
 
+import contextlib
 import shutil
 import tempfile
 import time
 from pathlib import Path
+from unittest import mock
 
 from exact_resume.checkpoints import lease
 from tests.support.job import Job
@@ -38,20 +40,23 @@ def measure(num_workers: int, end: str, folder: Path, dataset: Path) -> Cell:
         return (f"does not apply: {reason}",)
     arguments = [f"--dataset={dataset}", f"--checkpoint-directory={folder}", "--global-batch-size=8"]
     arguments += ["--checkpoint-every-seconds=0", f"--checkpoint-every-steps={0 if 'notice' in end else 4}"]
-    arguments += (
-        ["--epochs=3", "--patience=1", "--minimum-accuracy-gain=1"] if end == "stopped early" else ["--epochs=1"]
-    )
-    arguments += ["--epochs=2"] if end == "lost best" else []
-    arguments += ["--watchdog-seconds=20"] if end == "frozen" else []
-    if end == "another job's lease":
-        _ended("SIGTERM", folder, arguments, num_workers)
-        shutil.rmtree(folder / "events")
-        lease.HEARTBEAT_SECONDS = 0.1
-        other = lease.Lease(str(folder), "another")
-        other.take(lease.identity_of_holder(str(folder)) or {})
-        other.keep(lambda error: None)
-        folder.with_name(f"{folder.name}.step").write_text(str(_NUM_STEPS))
-    codes = _ended(end, folder, arguments, num_workers)
+    arguments += {
+        "stopped early": ["--epochs=3", "--patience=1", "--minimum-accuracy-gain=1"],
+        "lost best": ["--epochs=2"],
+        "frozen": ["--epochs=1", "--watchdog-seconds=20"],
+        "another job's lease": ["--epochs=1", "--peer-timeout-seconds=20"],
+    }.get(end, ["--epochs=1"])
+    with contextlib.ExitStack() as other:
+        if end == "another job's lease":
+            _ended("SIGTERM", folder, arguments, num_workers)
+            shutil.rmtree(folder / "events")
+            folder.with_name(f"{folder.name}.step").write_text(str(_NUM_STEPS))
+            other.enter_context(mock.patch.object(lease, "HEARTBEAT_SECONDS", 0.1))
+            held = lease.Lease(str(folder), "another")
+            held.take(lease.identity_of_holder(str(folder)) or {})
+            held.keep(lambda error: None)
+            other.callback(held.release)
+        codes = _ended(end, folder, arguments, num_workers)
     cell = ends.measured(end, folder, codes, num_steps=_NUM_STEPS)
     if end == "SIGTERM, then error":
         assert set(_ended("", folder, arguments, num_workers)) == {0}
@@ -61,7 +66,7 @@ def measure(num_workers: int, end: str, folder: Path, dataset: Path) -> Cell:
 def _ended(end: str, folder: Path, arguments: list[str], num_workers: int) -> list[int | None]:
     """Return the exit codes, first of the worker to which the end comes."""
     # Only the chief writes checkpoints.
-    affected = num_workers - 1 if "disk" not in end else 0
+    affected = 0 if "disk" in end or end in ends.ONLY_ALL else num_workers - 1
     job = Job(folder, arguments, num_workers)
     job.module, job.forks = "tests.support.ended_task", True
     job.environment_of = lambda place: {

@@ -155,7 +155,7 @@ def _measure(way: str, end: str, folder: Path) -> Cell:
 def _ended(end: str, program: str, folder: Path, num_workers: int) -> list[int | None]:
     """Return the exit codes, first of the worker to which the end comes."""
     # Only the chief writes checkpoints.
-    affected = num_workers - 1 if "disk" not in end else 0
+    affected = 0 if "disk" in end or end in ends.ONLY_ALL else num_workers - 1
     pids = []
     for rank in range(num_workers):
         if not (pid := os.fork()):

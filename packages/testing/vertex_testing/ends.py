@@ -182,7 +182,7 @@ def _read(page: Path) -> dict[tuple[str, str], Cell]:
 
 
 def _table(cells: Mapping[tuple[str, str], Cell]) -> str:
-    lines = [("end", "way", "exit code", "saved", "event log", "Vertex AI"), ("---",) * 6]
+    lines: list[Cell] = [("end", "way", "exit code", "saved", "event log", "Vertex AI"), ("---",) * 6]
     for end in ENDS:
         cell_of = {way: cells[end, way] for way in WAYS if (end, way) in cells}
         for number, cell in enumerate(dict.fromkeys(cell_of.values())):

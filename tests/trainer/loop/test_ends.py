@@ -15,6 +15,7 @@ UNTIL_ONE_LOOP = {
     "SIGINT": ("130 / 134", "that step", "130 / 134, notice", "restarts"),
     "notice, then SIGTERM": ("143 / 134", "that step", "143 / 134, notice", "restarts"),
     "SIGTERM, full disk": ("143 / 134", "nothing new", "143 / 134, notice", "restarts"),
+    "another job's lease": ("1 / 134", "nothing new", "nothing", "fails"),
     "full disk at the last save": ("1 / 134", "nothing new", "1 / 134, notice", "fails"),
 }
 """How two workers differ from the page."""
