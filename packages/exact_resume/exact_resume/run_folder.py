@@ -16,10 +16,11 @@ from exact_resume.errors import InputError, RunError
 from exact_resume.events.log import EventLog
 from exact_resume.events.observers import Observer
 from exact_resume.files import storage
+from exact_resume.text import report
 from exact_resume.workers import notices
 from exact_resume.workers.deadline import Deadline
 from exact_resume.workers.signals import StopRequest
-from exact_resume.workers.watchdog import Watchdog, leave_displaced
+from exact_resume.workers.watchdog import EXIT_LOST_PEER, Watchdog, leave_displaced
 
 JOB_ID = "CLOUD_ML_JOB_ID"
 """The custom job's id, the same for all its machines and restarts (google-cloud-aiplatform, training_utils)."""
@@ -116,9 +117,10 @@ class RunFolder:
         """
         log = EventLog(self.directory, replica, may_write=self._may_write)
         self._observers = [log.write, *observers, *self._observers]
-        self.watchdog = Watchdog(watchdog_seconds, report=self.notice)
-        self._watcher = notices.watch(os.environ)
-        self._watches.callback(self._watcher.close)
+        self.watchdog = Watchdog(watchdog_seconds, report=self._log_hang)
+        self.watcher = notices.watch(os.environ)
+        """The notices of preemption."""
+        self._watches.callback(self.watcher.close)
         self._watches.callback(self.watchdog.close)
 
     def log_event(self, event: str, **fields: Any) -> None:
@@ -165,7 +167,7 @@ class RunFolder:
 
     def log_preemptions(self) -> bool:
         """Log the metadata server's notices since the last call; return whether there are any, so a save is due."""
-        found = self._watcher.pending()
+        found = self.watcher.pending()
         for each in found:
             self.notice(
                 f"notice from the metadata server: {each.kind} ({each.text}); saving a checkpoint and continuing"
@@ -230,8 +232,18 @@ class RunFolder:
             with contextlib.suppress(OSError):
                 self.lease.release(has_checkpoint=bool(checkpoints.steps(self.directory)))
 
+    def _log_hang(self, message: str) -> None:
+        self.notice(message)
+        self.log_exit(EXIT_LOST_PEER)
+
     def _may_write(self) -> bool:
         try:
             return self._holder.may_write()
         except NotHolder as error:
             leave_displaced(error)
+
+
+def print_notice(event: str, **fields: Any) -> None:
+    """Print the messages for the user: an observer."""
+    if event == "notice":
+        report(fields["message"])

@@ -2,7 +2,6 @@
 
 import collections
 import contextlib
-import http.server
 import os
 import random
 import signal
@@ -10,7 +9,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -458,20 +456,6 @@ def test_what_follows_the_loop_is_stopped_at_once(tmp_path: Path) -> None:
     assert checkpoints.steps(str(tmp_path / "run"))[0] == 10
 
 
-def test_an_error_after_a_stop_request_is_the_stop(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """As when the signal has ended the processes that load the data, too: with 1 the job would not be restarted."""
-    for signals, expected in (([], ZeroDivisionError), ([signal.SIGTERM], Stopped)):
-        with pytest.raises(expected) as raised, make(tmp_path / "run") as run:  # noqa: PT012
-            next(run)
-            for number in signals:
-                os.kill(os.getpid(), number)
-            assert 1 / 0
-    assert raised.value.code == 143
-    assert "SIGTERM: stopped by an error after step 0 (ZeroDivisionError('division by zero'))" in capfd.readouterr().err
-    with make(tmp_path / "run") as run:
-        assert list(run) == list(range(10))
-
-
 def test_handlers_of_signals_are_restored(tmp_path: Path) -> None:
     before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
     with make(tmp_path / "run") as run:
@@ -502,48 +486,6 @@ def test_logged_numbers_are_means_in_the_event_log(tmp_path: Path) -> None:
     assert "bad" not in steps
     assert [event["message"] for event in events if event["event"] == "notice"] == ["bad is inf in the steps 1 to 10"]
     assert num_skipped == 0
-
-
-class _Metadata(http.server.BaseHTTPRequestHandler):
-    """Announces a preemption."""
-
-    def do_GET(self) -> None:
-        is_asked = "preempted" in self.path and "last_etag=0" in self.path
-        if not is_asked:
-            time.sleep(30)
-        text = b"TRUE" if is_asked else b"NONE"
-        self.send_response(200)
-        for name, value in {"Metadata-Flavor": "Google", "ETag": "1", "Content-Length": str(len(text))}.items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(text)
-
-    def log_message(self, *arguments: Any) -> None:
-        """Print nothing."""
-
-
-@pytest.fixture
-def preempting(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Metadata)
-    server.daemon_threads = True
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    monkeypatch.setenv("GCE_METADATA_HOST", f"127.0.0.1:{server.server_port}")
-    yield
-    server.shutdown()
-    server.server_close()
-
-
-def test_a_notice_saves_at_once_and_the_run_continues(preempting: Callable[[], None], tmp_path: Path) -> None:
-    """An exit of its own before the machine is preempted would count as a failure of the job."""
-    del preempting
-    with make(tmp_path / "run", steps=10**6, save_every_seconds=0) as run:
-        for _ in run:
-            time.sleep(0.01)
-            if saved := checkpoints.steps(str(tmp_path / "run")):
-                run.finish("seen")
-    assert saved[0] < run.step
-    messages = [event["message"] for event in event_log.read(str(tmp_path / "run")) if event["event"] == "notice"]
-    assert messages == ["notice from the metadata server: preempted (TRUE); saving a checkpoint and continuing"]
 
 
 DISK = """

@@ -95,6 +95,7 @@ def test_another_run_in_the_folder_of_the_quick_start_is_refused(program: str, t
         "README.md",
         "docs/blocks.md",
         "docs/checkpoints.md",
+        "docs/ends.md",
         "docs/keras.md",
         "docs/rehearsal.md",
         "docs/state.md",

@@ -41,7 +41,7 @@ class Progress:
         """`step` and the other groups of the last line that has a step; empty: none yet."""
         self.first_step: float | None = None
         """Of the lines since the start; None: no line has had a step."""
-        self._step = 0.0
+        self._step, self._infinite, self._reported = 0.0, set[str](), set[str]()
         self._time = time.monotonic()
 
     def follow(self, source: IO[bytes], target: int) -> None:
@@ -63,14 +63,15 @@ class Progress:
 
     def _match(self, line: bytes) -> None:
         if match := re.search(self.pattern, line[:_LONGEST_LINE].decode("utf-8", "replace")):
-            with contextlib.suppress(ValueError, OverflowError):
-                numbers = {name: float(text) for name, text in match.groupdict("nan").items()}
+            with contextlib.suppress(KeyError, ValueError, OverflowError):
+                numbers = {name: float(text) for name, text in match.groupdict().items() if text is not None}
                 figures = {name: value for name, value in numbers.items() if abs(value) < _LARGEST}
                 self.figures = {**figures, "step": int(numbers["step"])}
+                self._infinite |= numbers.keys() - figures.keys()
                 self.first_step = self.figures["step"] if self.first_step is None else self.first_step
 
     def log(self, log_event: Observer) -> None:
-        """Log an event if the step has changed."""
+        """Log an event if the step has changed, and once for each figure that it is not finite."""
         figures = dict(self.figures)
         now = time.monotonic()
         step = figures.pop("step", 0)
@@ -80,3 +81,6 @@ class Progress:
             log_event("steps", first_step=first, last_step=step, seconds=now - self._time, **figures)
             self._step = step
             self._time = now
+            for name in self._infinite - self._reported:
+                log_event("notice", message=f"{name} is not a finite number up to step {step}")
+            self._reported |= self._infinite

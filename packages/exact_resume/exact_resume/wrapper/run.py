@@ -12,16 +12,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from exact_resume.checkpoints import manifest, ownership, result_file
-from exact_resume.checkpoints.lease import Followed, Lease
+from exact_resume.checkpoints import ownership, result_file
 from exact_resume.errors import InputError
 from exact_resume.events import log as event_log
-from exact_resume.events.observers import Observer
-from exact_resume.run_folder import JOB_ID
+from exact_resume.run_folder import RunFolder, print_notice
 from exact_resume.text import report
-from exact_resume.workers import notices, place
+from exact_resume.workers import place
 from exact_resume.workers.signals import StopRequest
-from exact_resume.workers.watchdog import EXIT_LOST_PEER, leave_displaced
+from exact_resume.workers.watchdog import EXIT_LOST_PEER
 from exact_resume.wrapper import exit_codes, guard
 from exact_resume.wrapper.output import Progress
 from exact_resume.wrapper.snapshots import Snapshots
@@ -57,29 +55,34 @@ def run(
     """
     stop = StopRequest().install()
     rank = place.read(os.environ).rank
-    job = os.environ.get(JOB_ID, "")
-    own = str(rule.own)
-    lease = Lease(directory, job, report=report)
-    own_lease = Lease(own, job, report=report)
-    about = {"run_id": manifest.run_id(identity), "identity": identity}
     # Of several machines, each restores into its own folder, and the first one commits.
-    holder = Followed(directory, job) if rank else lease
-    log_event = _observer(event_log.EventLog(directory, event_log.replica_of_rank(rank), may_write=holder.may_write))
+    folder, own = (
+        RunFolder(
+            each,
+            identity,
+            is_chief=is_holder,
+            stop=stop,
+            report=report,
+            observer=print_notice,
+            defaults={},
+            way_on="give another folder",
+        )
+        for each, is_holder in ((directory, not rank), (str(rule.own), True))
+    )
     snapshots = Snapshots(
         directory=directory,
         rule=rule,
-        run=about,
-        fence=lease.fence,
-        log_event=log_event,
+        run={"run_id": folder.run_id, "identity": identity},
+        fence=folder.lease.fence,
+        log_event=folder.log_event,
         progress=progress,
         is_first=not rank,
     )
     try:
         with stop.immediate(lambda: sys.exit(stop.exit_code)):
-            for folder in (directory, own):
-                if found := ownership.identity_in(folder):
-                    ownership.refuse_other_run(found, identity, folder, defaults={}, way_on="give another folder")
-            if not found and (rule.names() or rule.names_also()):
+            for each in (folder, own):
+                each.refuse_other_run()
+            if (rule.names() or rule.names_also()) and not ownership.identity_in(own.directory):
                 raise InputError(
                     f"{str(rule.folder)!r} contains checkpoints that no wrapped run wrote; move them away, or give an"
                     " empty folder with --watch"
@@ -87,13 +90,13 @@ def run(
             if result_file.is_finished(directory):
                 report("the run is finished; the command is not started")
                 return 0
-            for each in (own_lease,) if rank else (lease, own_lease):
-                each.take(identity)
-                each.keep(leave_displaced)
-            log_event("start", run_id=about["run_id"], pid=os.getpid(), exact=False)
+            for each in (folder, own):
+                each.take()
+            folder.open(event_log.replica_of_rank(rank), watchdog_seconds=0)
+            folder.log_start(exact=False)
             snapshots.restore()
         error_file = rule.own / "error.json"
-        code = _follow(command, snapshots, stop, error_file)
+        code = _follow(command, folder, snapshots, stop, error_file)
         translated, reason = exit_codes.translate(code, table, stop_signal=stop.signal_number, error_file=error_file)
         try:
             snapshots.commit(code=code)
@@ -104,55 +107,56 @@ def run(
         except (OSError, NotWhole) as error:
             translated, reason = translated or 1, f"its end could not be committed: {error}"
         if reason:
-            log_event("notice", message=f"the command ended with {code}, the exit code is {translated}: {reason}")
-        log_event("exit", code=translated)
+            folder.notice(f"the command ended with {code}, the exit code is {translated}: {reason}")
+        folder.log_exit(translated)
         return translated
     finally:
         with contextlib.suppress(OSError):
-            for each in (lease, own_lease):
-                each.release(has_checkpoint=bool(rule.names()))
+            own.lease.release(has_checkpoint=bool(rule.names()))
+        folder.close()
 
 
-def _follow(command: Sequence[str], snapshots: Snapshots, stop: StopRequest, error_file: Path) -> int:
+def _follow(
+    command: Sequence[str], folder: RunFolder, snapshots: Snapshots, stop: StopRequest, error_file: Path
+) -> int:
     """Run the command, commit its checkpoints, and return its exit code."""
-    log_event, progress, next_commit = snapshots.log_event, snapshots.progress, 0.0
+    progress, next_commit = snapshots.progress, 0.0
     error_file.unlink(missing_ok=True)
     # Python would keep lines back when it writes into a pipe.
     environment = {"PYTHONUNBUFFERED": "1", **os.environ, exit_codes.ERROR_FILE: str(error_file)}
     process = guard.start(command, environment, subprocess.PIPE if progress.pattern else None)
-    threading.Thread(target=_listen, args=(log_event,), daemon=True).start()
+    threading.Thread(target=_listen, args=(folder,), daemon=True).start()
     with ThreadPoolExecutor() as readers, stop.immediate(lambda: process.send_signal(stop.signal_number)):
         try:
             for source, target in ((process.stdout, 1), (process.stderr, 2)):
                 if source:
                     readers.submit(progress.follow, source, target)
             while process.poll() is None:
-                progress.log(log_event)
+                progress.log(folder.log_event)
                 snapshots.check_progress()
                 try:
                     if time.monotonic() >= next_commit:
                         snapshots.commit()
                 except (OSError, NotWhole) as error:
                     next_commit = time.monotonic() + _SECONDS_AFTER_FAILURE
-                    log_event("notice", message=f"a checkpoint could not be committed, the command continues: {error}")
+                    folder.notice(f"a checkpoint could not be committed, the command continues: {error}")
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     process.wait(_POLL_SECONDS)
         finally:
             code = guard.end(process)
-    progress.log(log_event)
+    progress.log(folder.log_event)
     snapshots.check_progress()
     return code
 
 
-def _listen(log_event: Observer) -> None:
+def _listen(folder: RunFolder) -> None:
     """Turn a preemption into SIGTERM, also while the main thread commits a checkpoint."""
-    watcher = notices.watch(os.environ)
     while True:
         time.sleep(_POLL_SECONDS)
-        for notice in watcher.pending():
+        for notice in folder.watcher.pending():
             if notice.kind == "preempted":
                 os.kill(os.getpid(), signal.SIGTERM)
-            log_event("notice", message=f"the metadata server announced {notice.kind}: {notice.text}")
+            folder.notice(f"the metadata server announced {notice.kind}: {notice.text}")
 
 
 def _write_result(snapshots: Snapshots) -> None:
@@ -178,15 +182,3 @@ def _write_result(snapshots: Snapshots) -> None:
         examples="unknown",
         metrics=figures,
     )
-
-
-def _observer(events: event_log.EventLog) -> Observer:
-    lock = threading.Lock()
-
-    def log_event(event: str, **fields: Any) -> None:
-        if event == "notice":
-            report(fields["message"])
-        with lock:
-            events.write(event, **fields)
-
-    return log_event

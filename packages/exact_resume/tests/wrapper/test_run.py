@@ -9,10 +9,8 @@ import re
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -749,38 +747,6 @@ def test_a_signal_reaches_the_command_even_if_its_guard_has_only_just_started_it
         process.send_signal(signal.SIGTERM)
         process.communicate("\n", timeout=60)
     assert (process.returncode, [path.name for path in wrapped.folder.glob("own/step-*")]) == (3, ["step-7.txt"])
-
-
-class Preempted(BaseHTTPRequestHandler):
-    """A metadata server that announces a preemption to each request."""
-
-    def do_GET(self) -> None:
-        value = b"TRUE" if "preempted" in self.path else b"NONE"
-        self.send_response(200)
-        self.send_header("Metadata-Flavor", "Google")
-        self.send_header("Content-Length", str(len(value)))
-        self.end_headers()
-        self.wfile.write(value)
-
-    def log_message(self, *_: Any) -> None:
-        """Print nothing."""
-
-
-@pytest.fixture
-def metadata_server() -> Iterator[str]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), Preempted) as server:
-        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
-        yield f"127.0.0.1:{server.server_port}"
-        server.shutdown()
-
-
-@pytest.mark.slow
-def test_a_notice_of_the_metadata_server_becomes_sigterm(wrapped: Wrapped, metadata_server: str) -> None:
-    wrapped.environment["GCE_METADATA_HOST"] = metadata_server
-    code, _, stderr = wrapped.run(*wrapped.program(SAVES.replace("print", "time.sleep(0.2); print")), "0")
-    assert code == 143
-    assert "the metadata server announced preempted: TRUE" in stderr
-    assert "the exit code is 143" in wrapped.notices()
 
 
 FAILS = """

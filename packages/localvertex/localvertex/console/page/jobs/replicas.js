@@ -59,7 +59,7 @@ const FAULTS = {
   freeze: [
     "Freeze",
     "The process gets SIGSTOP: it neither continues nor ends. Vertex AI does not detect this.",
-    "With exact_resume its peers exit within 15 seconds, or within 5 minutes while the job starts; then it restarts.",
+    "With exact_resume its peers exit within peer_timeout_seconds, by default 5 minutes; then the job restarts.",
     "Without peers, the job waits until you kill this replica or until its timeout.",
   ],
   preempt: [
