@@ -107,7 +107,9 @@ def test_sigterm_saves_at_the_next_boundary_on_all_workers(job: NewJob, results:
     for victim, step in enumerate(random_steps("SIGTERM 2", 2)):
         run.run_until_step(step, kill(victim, signal.SIGTERM))
         assert run.exit_codes[-1] == [128 + signal.SIGTERM] * 2
-        assert f"stopped after step {run.last_step()}; the checkpoint of step {run.last_step()} is saved" in run.notices()
+        assert (
+            f"stopped after step {run.last_step()}; the checkpoint of step {run.last_step()} is saved" in run.notices()
+        )
         assert checkpoints.steps(str(run.folder))[0] == run.last_step()
     run.run()
     assert_as_uninterrupted(run, results(2))

@@ -175,7 +175,7 @@ class Loop:
         self._has_blocks = True
         while True:
             self._end_block()
-            if self._num_noted and self.is_validation_due and not self._reason:
+            if self._num_noted and self.is_validation_due:
                 raise InputError(
                     f"the validation after step {self.step} was left out; expected `for part in run.validation(n)` to"
                     " its end and run.score(...) in each block"
@@ -222,7 +222,7 @@ class Loop:
     def is_validation_due(self) -> bool:
         """Whether the step that has just been done is to be validated."""
         step = self.step + self._block_size * self._is_inside
-        return self.schedule.validates(step) and self._validated_step != step
+        return self.schedule.validates(step) and self._validated_step != step and not self._reason
 
     def validation(self, num_parts: int) -> Iterator[int]:
         """Yield the parts of the validation if it is due, otherwise nothing; the first is 0.
@@ -549,8 +549,7 @@ class Loop:
         self._team.exchange(None, lambda _: self._writer.finish())
         # What follows the loop may take as long as it likes, and has nothing to save.
         self._watchdog.pause()
-        is_early = self.step < self.num_steps and self.schedule.early_stopping.is_due(self._history)
-        if is_early and not self._is_finished:
+        if self.step < self.num_steps and not self._is_finished:
             self._folder.notice(f"stopped early at step {self.step}: {self._reason}")
 
     def _leave(self) -> NoReturn:

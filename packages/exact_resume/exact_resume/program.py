@@ -34,7 +34,7 @@ from exact_resume.events import log as event_log
 from exact_resume.files import storage
 from exact_resume.loop import Content, Loop, Schedule, Stopped
 from exact_resume.rebinding import Rebinding
-from exact_resume.run_folder import JOB_ID, RunFolder
+from exact_resume.run_folder import JOB_ID, RunFolder, print_notice
 from exact_resume.sampler import Sampler
 from exact_resume.text import quote, report
 from exact_resume.workers import place as places
@@ -165,7 +165,7 @@ class Run(Loop):
             is_chief=not self.rank,
             stop=stop,
             report=report,
-            observer=_print_notice,
+            observer=print_notice,
             defaults={},
             way_on="give another folder, or restore the value",
         )
@@ -408,8 +408,3 @@ class Run(Loop):
 
 
 run = Run
-
-
-def _print_notice(event: str, **fields: Any) -> None:
-    if event == "notice":
-        report(fields["message"])

@@ -18,15 +18,16 @@ import numpy as np
 
 import exact_resume
 from exact_resume.__main__ import main as wrap
-from exact_resume.checkpoints import lease
+from exact_resume.checkpoints import lease, manifest
 from vertex_testing import ends
 from vertex_testing.ends import Cell, Disturbance
 
 DOES_NOT_APPLY = {
-    "run": {"lost peer": "one process", "lost best": "no validations"},
-    "run, 2 workers": {"lost best": "no validations"},
-    "keras_fit": {"lost peer": "one process", "lost best": "no validations"},
-    "wrapper": {"frozen": "a step may take any time", "lost best": "no validations"},
+    "run": {"lost peer": "one process"},
+    "run, 2 workers": {},
+    "blocks": {"lost peer": "one process"},
+    "keras_fit": {"lost peer": "one process", "lost best": "no scores"},
+    "wrapper": {"frozen": "a step may take any time", "lost best": "no scores"},
 }
 """Way -> end -> reason."""
 PAGE = Path(__file__).parents[1] / "docs" / "ends.md"
@@ -51,7 +52,41 @@ def run(end: str, folder: str, disturb: Disturbance, *, is_alone: bool) -> None:
             disturb(step + 1, functools.partial(loop.finish, "enough"))
             loop.log(loss=disturb.loss)
             time.sleep(0.005)
+            if end == "lost best":
+                loop.score(loss=float(step))
+                _lose_best(folder, disturb)
         loop.result()
+
+
+def blocks(end: str, folder: str, disturb: Disturbance, *, is_alone: bool) -> None:
+    """Train blocks of steps, with validations in parts."""
+    weights = np.zeros(20_000)
+    with exact_resume.run(
+        folder,
+        steps=_STEPS,
+        state={"weights": weights},
+        validate_every_steps=2 if end == "lost best" else 25,
+        save_every_steps=0 if end.startswith("notice") else 4,
+        save_every_seconds=0,
+        watchdog_seconds=2 if end == "frozen" else 900,
+    ) as loop:
+        for block in loop.blocks():
+            weights += block.num_steps
+            step = block.first_step + block.num_steps
+            disturb(step, functools.partial(loop.finish, "enough"))
+            loop.log(loss=disturb.loss)
+            time.sleep(0.005 * block.num_steps)
+            parts = [*loop.validation(2)]
+            loop.score(loss=float(step + len(parts)))
+            _lose_best(folder, disturb) if end == "lost best" else None
+        loop.result()
+
+
+def _lose_best(folder: str, disturb: Disturbance) -> None:
+    """Remove the first checkpoint that was scored, which is the best."""
+    if disturb.has_come:
+        for step in (1, 2):
+            shutil.rmtree(Path(folder, manifest.name(step)), ignore_errors=True)
 
 
 def keras_fit(end: str, folder: str, disturb: Disturbance, *, is_alone: bool) -> None:

@@ -24,6 +24,8 @@ MARKS = {"slow": [pytest.mark.slow], "soak": [pytest.mark.slow, pytest.mark.soak
         for way, mark, chosen in (
             ("run", "", [end for end in ends.ENDS if end not in SLOW]),
             ("run", "slow", SLOW),
+            ("blocks", "", [end for end in ends.ENDS if end not in SLOW]),
+            ("blocks", "slow", SLOW),
             ("run, 2 workers", "", [end for end in ends.ENDS if end not in OF_WORKERS]),
             ("run, 2 workers", "slow", OF_WORKERS),
             ("wrapper", "slow", ends.ENDS),

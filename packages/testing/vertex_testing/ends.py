@@ -36,7 +36,7 @@ ENDS = (
     "another job's lease",
     "lost best",
 )
-WAYS = ("run", "run, 2 workers", "keras_fit", "wrapper", "trainer", "trainer, 2 workers")
+WAYS = ("run", "blocks", "run, 2 workers", "keras_fit", "wrapper", "trainer", "trainer, 2 workers")
 ONLY_ALL = ("finished", "stopped early", "infinite loss", "another job's lease", "lost best")
 """Ends that come to all workers; any other comes to one of them."""
 START, END = "<!-- ends: written by tests/ends.py -->\n\n", "\n<!-- end of ends -->\n"

@@ -10,15 +10,6 @@ from tests.support import ended_job
 from vertex_testing import ends
 
 SHORT = {1: ("SIGTERM", "SIGTERM, then error", "SIGTERM, full disk"), 2: ("SIGTERM",)}
-UNTIL_ONE_LOOP = {
-    "SIGTERM": ("143 / 134", "that step", "143 / 134, notice", "restarts"),
-    "SIGINT": ("130 / 134", "that step", "130 / 134, notice", "restarts"),
-    "notice, then SIGTERM": ("143 / 134", "that step", "143 / 134, notice", "restarts"),
-    "SIGTERM, full disk": ("143 / 134", "nothing new", "143 / 134, notice", "restarts"),
-    "another job's lease": ("1 / 134", "nothing new", "nothing", "fails"),
-    "full disk at the last save": ("1 / 134", "nothing new", "1 / 134, notice", "fails"),
-}
-"""How two workers differ from the page."""
 
 
 @pytest.mark.slow
@@ -35,7 +26,7 @@ def test_the_trainer_ends_as_the_page_has_it(
 ) -> None:
     found = ended_job.measure(num_workers, end, tmp_path / "run", digits_directory)
     of_page = ends.read(ended_job.PAGE, ended_job.way(num_workers))
-    assert found == (of_page | (UNTIL_ONE_LOOP if num_workers == 2 else {}))[end]
+    assert found == of_page[end]
 
 
 def test_the_service_restarts_what_the_page_says() -> None:
