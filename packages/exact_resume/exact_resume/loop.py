@@ -144,7 +144,7 @@ class Loop:
         if found := folder.newest(lambda own: team.exchange(None, lambda _: own)):
             self.step, self._best, self._history = found.step, found.best, found.validations
             self._validated_step, self._saved = found.step * found.is_validated, (found.step, found.is_validated)
-            self._reason, self._logged = found.reason, dict(found.logged)
+            self._reason = found.reason
             self.put(found)
             self._is_finished = result_file.is_finished(folder.directory, expected_run_id=folder.run_id)
             folder.log_event("restore", step=self.step, seconds=time.monotonic() - started)
@@ -531,7 +531,6 @@ class Loop:
             is_validated=self._is_validated,
             validations=self._history,
             reason=self._reason,
-            logged=self.logged,
             state=content.state,
             extra=content.extra,
         )

@@ -312,12 +312,13 @@ class Run(Loop):
         for tree, found in self._of_workers:
             generators.append([len(arrays), tree])
             arrays += found
-        return Content(arrays=arrays, state={"objects": objects, "generators": generators})
+        return Content(arrays=arrays, state={"objects": objects, "generators": generators, "logged": self.logged})
 
     def put(self, checkpoint: Checkpoint) -> None:
         """Put the objects back, and the random generators of this worker."""
         content, arrays = checkpoint.state, checkpoint.arrays
         self._state.put(content["objects"], arrays)
+        self._logged = content["logged"]
         # A worker that the run did not have keeps what the program has seeded.
         for first, tree in content["generators"][self.rank : self.rank + 1]:
             states.set_generators(states.read(tree, arrays[first:]))

@@ -72,8 +72,6 @@ class Checkpoint:
     """Scores of all validations so far, in order of their steps."""
     reason: str = ""
     """Why the run has ended with this step; empty if it has not, or if all steps are done."""
-    logged: Mapping[str, float] = dataclasses.field(default_factory=dict)
-    """Last value of each logged number."""
     state: Any = None
     """JSON of a program's objects, which counts their arrays; None where the order of the arrays is enough."""
     extra: Mapping[str, Any] = dataclasses.field(default_factory=dict)
@@ -119,7 +117,6 @@ def _manifest(checkpoint: Checkpoint, files: dict[str, Any]) -> dict[str, Any]:
         "is_validated": checkpoint.is_validated,
         "validations": [score.to_dict() for score in checkpoint.validations],
         "reason": checkpoint.reason,
-        "logged": dict(checkpoint.logged),
         **({"state": checkpoint.state} if checkpoint.state is not None else {}),
         "extra": {key: value for key, value in checkpoint.extra.items() if not isinstance(value, np.ndarray)},
         "files": files,
@@ -161,7 +158,6 @@ def load(directory: str, step: int) -> Checkpoint:
             is_validated=content["is_validated"],
             validations=tuple(Best(**score) for score in content["validations"]),
             reason=content["reason"],
-            logged=content["logged"],
             state=content.get("state"),
             extra=content["extra"] | extra,
         )

@@ -39,7 +39,7 @@ def test_with_the_metric_accuracy_every_byte_is_as_recorded(tmp_path: Path) -> N
     made = Checkpoint(step=4, best=_SCORES[0], identity={"seed": 0}, run_id="abc", arrays=arrays, validations=_SCORES)
     folder = Path(checkpoints.save(str(tmp_path), made))
     assert {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.iterdir()} == {
-        "manifest.json": "5f0daddd2af001dec8c1ad381436f8e5a32f59c4746f9da126a932401af2b6fe",
+        "manifest.json": "20252e273c14ec4a39dab34cf9e23e756eb411b2f799baddd825f6a4dbaa25c4",
         "variables.npz": "66c1322c4fd02d96d3c629630500fce56dd2aa3e8028ccb3679c814f2df07870",
     }
 
