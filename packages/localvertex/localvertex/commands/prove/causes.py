@@ -11,7 +11,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from localvertex.commands.prove.comparison import EXAMPLES, ComparedCurve, Comparison, Judgement
+from localvertex.commands.prove.comparison import ComparedCurve, Comparison, Judgement
 from localvertex.commands.prove.faults import FaultKind
 from localvertex.commands.prove.trial import ProofRun
 from localvertex.jobs.job import PRIMARY
@@ -55,7 +55,7 @@ def causes(kind: FaultKind, verdict: Judgement, trial: ProofRun, comparison: Com
     is_of_others = any(each.startswith("workerpool") and not each.startswith(f"{PRIMARY}|") for each in names)
     if verdict is not Judgement.DIFFERENT or is_of_others or (weights and not weights & names) or not logged:
         return []
-    if any(EXAMPLES.search(each.curve.own_name) and each.curve.is_list for each in differences):
+    if any(each.curve.has_examples for each in differences):
         return [Cause.DATA_ORDER]
     return [Cause.STEPS] if comparison.steps_missing else _of_curves(comparison, logged)
 
