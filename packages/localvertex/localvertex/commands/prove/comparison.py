@@ -52,10 +52,10 @@ class Judgement(StrEnum):
 
     EQUAL = "equal"
     WITHIN_NOISE = "equal within noise"
+    CANNOT_BE_JUDGED = "cannot be judged"
     DIFFERENT = "different"
     PROGRESS_LOST = "progress lost"
     DID_NOT_FINISH = "did not finish"
-    CANNOT_BE_JUDGED = "cannot be judged"
 
 
 BAD = (Judgement.DIFFERENT, Judgement.PROGRESS_LOST, Judgement.DID_NOT_FINISH)
