@@ -107,6 +107,9 @@ def prove(
     """
     name, references, numbers = job.display_name, list[Observation](), itertools.count(1)
 
+    def observed(trial: ProofRun) -> Observation:
+        return observe(trial.base, trial.logs, patterns, started=trial.outcomes[-1].status.replicas[0].spans[-1].start)
+
     def run_undisturbed() -> Disturbance:
         try:
             trial = run(job, folder / f"undisturbed-{len(references) + 1}", options)
@@ -115,7 +118,7 @@ def prove(
         if not trial.has_finished:
             where = ", ".join(map(str, trial.logs))
             raise UserError(f"{name}: the undisturbed run failed: {trial.outcomes[-1].error}; its log: {where}")
-        references.append(observe(trial.base, trial.logs, patterns))
+        references.append(observed(trial))
         return trial.disturbance
 
     def logged(log: Path, size: int = -1) -> list[Point]:
@@ -154,7 +157,7 @@ def prove(
 
     def judged(kind: FaultKind, root: Path, trial: ProofRun) -> Result:
         rounding = {"rounding": _LOOSE} if kind is FaultKind.OTHER_WORKERS else {}
-        comparison = compare(references, observe(trial.base, trial.logs, patterns), **rounding)
+        comparison = compare(references, observed(trial), **rounding)
         verdict, reason = judge(kind, trial, comparison)
         if verdict not in BAD and (lost := progress.lost(trial, pace, logged, first_step)):
             verdict, reason = Judgement.PROGRESS_LOST, lost
