@@ -104,7 +104,7 @@ class ComparedCurve:
     @property
     def is_number(self) -> bool:
         """Whether it is one number, no list and no text."""
-        return self.first.size == 1 and self.first.dtype.kind != "U"
+        return bool(self.first.size == 1 and self.first.dtype.kind != "U")
 
     @property
     def has_steps(self) -> bool:
