@@ -162,9 +162,10 @@ def prove(
         if verdict not in BAD and (lost := progress.lost(trial, pace, logged, first_step)):
             verdict, reason = Judgement.PROGRESS_LOST, lost
         found = causes(kind, verdict, trial, comparison) if verdict in BAD else []
-        if kind is FaultKind.BIT_FLIPPED and found:
+        shown = [known.causes for known in results if known.verdict in BAD]
+        if kind is FaultKind.BIT_FLIPPED and shown:
             # What other kills show is no fault of the bit.
-            found = next((known.causes for known in results if known.causes), found)
+            found = next(filter(None, shown), [])
         if verdict not in BAD:
             shutil.rmtree(root, ignore_errors=True)
         return Result(
