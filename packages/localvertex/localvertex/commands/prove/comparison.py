@@ -220,6 +220,7 @@ class Comparison:
     def _first_difference(self, curve: ComparedCurve, own: list[float], rounding: float) -> Difference | None:
         index, first = {key: at for at, key in enumerate(curve.expected)}, curve.first
         different, left_out, away, num_after = list[Difference](), list[Difference](), 0.0, 0
+        processes = list[int]()
         is_array = curve.is_of_file and first.ndim > 0
         # One whole number without a step may count anything, such as the starts.
         is_other = curve.is_number and not curve.is_of_training and not is_array
@@ -246,11 +247,14 @@ class Comparison:
             self.num_compared += (point.process > 0 or has_ended) and not is_vague
             self.is_exact &= not nearest or is_away
             different += [difference] * is_away
-            away, num_after = (nearest, 0) if is_away else (away, num_after + 1)
+            processes += [point.process] * is_away
+            away, num_after = (max(away, nearest), 0) if is_away else (away, num_after + 1)
         self.not_compared += map(str, left_out[:1])
         # A mean of the training since the last line is one of a curve, or of all steps.
         is_curve = len(index) >= _MIN_STEPS and not _OF_EVALUATION.search(curve.name)
-        is_mean = curve.is_number and (is_curve or "train" in curve.name) and len(different) == 1 and away < math.inf
+        # Each restart shortens one.
+        is_single = len({*processes}) == len(processes) and away < math.inf
+        is_mean = curve.is_number and (is_curve or "train" in curve.name) and is_single
         return replace(different[0], num_after=num_after if is_mean else -1) if different else None
 
     def leave_out_means(self) -> None:
