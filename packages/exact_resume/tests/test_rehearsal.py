@@ -190,6 +190,20 @@ with run({"weights": weights}) as run:
             break
 """,
 }
+REFUSED = {
+    # name: (what is refused, the member of state that does not train)
+    "a set": ("state 'other' is a set", "{1, 2}"),
+    "a number that is no member of a dict": ("state 'other' is a float", "0.5"),
+    "an iterator": ("state 'other' is a list_iterator", "iter([1])"),
+    "a dict with a tuple as a key": ("state 'other' has the key (1, 2)", "{(1, 2): 3}"),
+    "an array of Python objects": ("state 'other' is an array of Python objects", "np.array([object()])"),
+    "a deque that `save` returns": (
+        "state 'other' is a deque", "exact_resume.saved([], save=__import__('collections').deque, load=print)"
+    ),
+    "a complex number that `save` returns": (
+        "state 'other.rate' is a complex", "exact_resume.saved([], save=lambda it: {'rate': 1j}, load=print)"
+    ),
+}  # fmt: skip
 
 
 def rehearse(program: Path, tmp_path: Path) -> tuple[int, str]:
@@ -240,6 +254,22 @@ def test_a_right_loop_is_accused_of_nothing(name: str, tmp_path: Path) -> None:
     assert "different: " not in output
     assert ("perhaps only another form: state 'model'" in output) == ("pickle" in name)
     assert ("noise: logged 'clock'" in output) == ("clock" in name)
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_loop_whose_state_cannot_be_saved_is_refused_before_its_first_step(name: str, tmp_path: Path) -> None:
+    what, value = REFUSED[name]
+    loop = f"with run({{'weights': weights, 'other': {value}}}) as run:\n    for step in run:\n        weights += 1\n"
+    (tmp_path / "train.py").write_text(HEAD + loop + FINISH)
+    code, output = rehearse(tmp_path / "train.py", tmp_path)
+    assert (code, what in output, "after step 0" in output) == (1, True, True), output
+
+
+def test_the_page_has_what_becomes_of_each_loop_here() -> None:
+    page = (PAGES / "docs" / "rehearsal.md").read_text(encoding="utf-8")
+    rows = [(name, f"found: {what}") for name, (what, *_) in WRONG.items()]
+    rows += [(name, "exact") for name in RIGHT] + [(name, "refused before the first step") for name in REFUSED]
+    assert re.findall(r"^\| (.*) \| (.*) \|$", page.partition("## Loops\n")[2], re.M)[1:] == rows
 
 
 @pytest.mark.parametrize("name", ["README.md", "numpy_softmax.py"])

@@ -11,10 +11,9 @@ from enum import StrEnum
 
 import numpy as np
 
-from localvertex.commands.prove.comparison import EXAMPLES, ComparedCurve, Comparison, Judgement
+from localvertex.commands.prove.comparison import OF_OTHERS, ComparedCurve, Comparison, Judgement
 from localvertex.commands.prove.faults import FaultKind
 from localvertex.commands.prove.trial import ProofRun
-from localvertex.jobs.job import PRIMARY
 
 
 class Cause(StrEnum):
@@ -52,10 +51,10 @@ def causes(kind: FaultKind, verdict: Judgement, trial: ProofRun, comparison: Com
     names = {each.curve.name for each in differences}
     weights = {each.name for each in comparison.curves if each.is_of_model and np.size(each.first) > 1}
     logged = [each for each in comparison.curves if each.has_steps and each.is_of_training and each.is_number]
-    is_of_others = any(each.startswith("workerpool") and not each.startswith(f"{PRIMARY}|") for each in names)
+    is_of_others = any(map(OF_OTHERS.match, names))
     if verdict is not Judgement.DIFFERENT or is_of_others or (weights and not weights & names) or not logged:
         return []
-    if any(EXAMPLES.search(each.curve.own_name) and each.curve.is_list for each in differences):
+    if any(each.curve.has_examples for each in differences):
         return [Cause.DATA_ORDER]
     return [Cause.STEPS] if comparison.steps_missing else _of_curves(comparison, logged)
 

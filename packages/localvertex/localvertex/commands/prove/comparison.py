@@ -41,8 +41,10 @@ _OF_TRAINING = re.compile(
 )
 _OF_EVALUATION = re.compile(r"val|test|eval|best", re.I)
 """Lines whose values are no means over steps of training."""
-EXAMPLES = re.compile(r"example|sample|ids?$|idx|indices|index|rows?$|batch|order|shard", re.I)
+_EXAMPLES = re.compile(r"example|sample|ids?$|idx|indices|index|rows?$|batch|order|shard", re.I)
 """Names of lists of examples."""
+OF_OTHERS = re.compile(rf"workerpool(?!{PRIMARY.removeprefix('workerpool')}\|)")
+"""Begins the names of what other replicas than the primary one have logged; the job ends without them."""
 
 
 class Judgement(StrEnum):
@@ -50,10 +52,10 @@ class Judgement(StrEnum):
 
     EQUAL = "equal"
     WITHIN_NOISE = "equal within noise"
+    CANNOT_BE_JUDGED = "cannot be judged"
     DIFFERENT = "different"
     PROGRESS_LOST = "progress lost"
     DID_NOT_FINISH = "did not finish"
-    CANNOT_BE_JUDGED = "cannot be judged"
 
 
 BAD = (Judgement.DIFFERENT, Judgement.PROGRESS_LOST, Judgement.DID_NOT_FINISH)
@@ -87,14 +89,12 @@ class ComparedCurve:
     @property
     def title(self) -> str:
         """Its name for readers: of a file with its path."""
-        return f"{self.name.partition('|')[0]} {self.own_name}".strip() if self.is_of_file else self.own_name
+        return f"{self.name.partition('|')[0] * self.is_of_file} {self.own_name}".strip()
 
     @property
     def is_whole(self) -> bool:
         """Whether all its steps are in all runs: those of an event are what its time allows."""
-        # The job ends with the primary replica, wherever the others are.
-        is_primary = self.name.startswith(f"{PRIMARY}|") or not self.name.startswith("workerpool")
-        return is_primary and "|event " not in self.name
+        return not OF_OTHERS.match(self.name) and "|event " not in self.name
 
     @property
     def is_of_model(self) -> bool:
@@ -104,7 +104,7 @@ class ComparedCurve:
     @property
     def is_number(self) -> bool:
         """Whether it is one number, no list and no text."""
-        return np.size(self.first) == 1 and not isinstance(self.first, str)
+        return bool(self.first.size == 1 and self.first.dtype.kind != "U")
 
     @property
     def has_steps(self) -> bool:
@@ -117,14 +117,10 @@ class ComparedCurve:
         return [key for key, point in self.found if point.process]
 
     @property
-    def is_list(self) -> bool:
-        """Whether it is a list of whole numbers in such a log."""
-        return self.has_steps and np.size(self.first) > 1 and self.first.dtype.kind == "i"
-
-    @property
-    def is_other(self) -> bool:
-        """Whether it is a number that may measure something else than the training."""
-        return self.is_number and not self.is_of_training
+    def has_examples(self) -> bool:
+        """Whether it is a list of examples in such a log."""
+        is_list = self.has_steps and self.first.size > 1 and self.first.dtype.kind == "i"
+        return is_list and bool(_EXAMPLES.search(self.own_name))
 
     @property
     def shows_the_weights(self) -> bool:
@@ -134,16 +130,14 @@ class ComparedCurve:
         """
         if not (self.found and self.is_number and _OF_EVALUATION.search(self.name) and "loss" in self.own_name.lower()):
             return False
-        (key, point), values = self.found[-1], [*self.expected.values()]
-        is_new = point.process > 0 or self.is_of_file
-        is_last = is_new and key == max(self.expected) and values[-1][0] not in [each[0] for each in values[:-1]]
-        return is_last and all(point.value == each for each in values[-1])
+        (key, point), (*before, last) = self.found[-1], self.expected.values()
+        is_last = (point.process > 0 or self.is_of_file) and key == max(self.expected)
+        return is_last and all(point.value == each for each in last) and last[0] not in [each[0] for each in before]
 
     @property
     def gap(self) -> float:
         """Steps from one key to the next."""
-        steps = [key[-1] for key in self.expected if key]
-        return float(max([1.0, *np.diff(steps)[-1:]]))
+        return float(max([1.0, *np.diff([key[-1] for key in self.expected if key])[-1:]]))
 
     @property
     def first(self) -> Any:
@@ -166,7 +160,7 @@ class Difference:
 
     def __str__(self) -> str:
         """Format it as a sentence."""
-        at = " (last)" if self.is_of_end else f" at {'/'.join(f'{each:g}' for each in self.key)}" if self.key else ""
+        at = " (last)" if self.is_of_end else f" at {shown_key(self.key)}" * bool(self.key)
         return f"{self.curve.title}{at}: {self.found} instead of {self.expected}"
 
 
@@ -199,40 +193,39 @@ class Comparison:
         """Compare a curve, unless it measures something else than the training."""
         self.curves.append(curve)
         own = [max(distance(each, values[0]) for each in values) for values in curve.expected.values()]
-        if any(own) and curve.is_other:
+        if any(own) and curve.is_number and not curve.is_of_training:
             return
         # Texts, and whole numbers such as a random state that no seed decides, have no noise.
         self.is_noisy |= any(0 < each < math.inf for each in own)
-        different = None
         if curve.found:
             self._count(curve)
-            different = self._first_difference(curve, own, rounding)
+        different = self._first_difference(curve, own, rounding) if curve.found else None
         self.differences += filter(None, [different or _other_end(curve)])
 
     def _count(self, curve: ComparedCurve) -> None:
         """Count the steps and the examples that came again, and those that never came."""
-        seen = dict(curve.found)
+        seen, last = dict(curve.found), max(key for key, _ in curve.found)
         num_again = len({(key, point.process) for key, point in curve.found}) - len(seen)
         self.steps_lost = max(self.steps_lost, round(num_again * curve.gap))
-        num_missing = sum(key not in seen and key < max(seen) for key in curve.expected)
         # A program may log every tenth step from where it resumed, and a kill may take the last line.
-        is_regular = (
-            curve.has_steps and curve.is_whole and curve.is_of_training and seen.keys() <= curve.expected.keys()
-        )
-        if is_regular and num_missing > 1 + curve.found[-1][1].process:
-            self.steps_missing = max(self.steps_missing, num_missing)
-        if curve.is_list and EXAMPLES.search(curve.own_name):
-            before = Counter(x for values in curve.expected.values() for x in np.ravel(values[0]).tolist())
-            after = Counter(x for point in seen.values() for x in np.ravel(point.value).tolist())
+        num_missing = sum(key not in seen and key < last for key in curve.expected) - 1
+        is_regular = curve.has_steps and curve.is_whole and curve.is_of_training
+        if is_regular and seen.keys() <= curve.expected.keys() and num_missing > curve.found[-1][1].process:
+            self.steps_missing = max(self.steps_missing, num_missing + 1)
+        if curve.has_examples:
+            every = [values[0] for values in curve.expected.values()], [point.value for point in seen.values()]
+            before, after = (Counter(np.concatenate([*map(np.ravel, each)]).tolist()) for each in every)
             self.examples_repeated, self.examples_never_seen = (after - before).total(), len(before.keys() - after)
 
     def _first_difference(self, curve: ComparedCurve, own: list[float], rounding: float) -> Difference | None:
         index, first = {key: at for at, key in enumerate(curve.expected)}, curve.first
         different, left_out, away, num_after = list[Difference](), list[Difference](), 0.0, 0
-        is_array = curve.is_of_file and np.ndim(first) > 0
-        is_vague = curve.is_other and not is_array and [*index] == [()] and float(first.item()).is_integer()
-        has_no_restart = curve.found[-1][1].process == 0
-        has_ended = has_no_restart and (len(own) >= _MIN_STEPS or max(index) in dict(curve.found))
+        processes = list[int]()
+        is_array = curve.is_of_file and first.ndim > 0
+        # One whole number without a step may count anything, such as the starts.
+        is_other = curve.is_number and not curve.is_of_training and not is_array
+        is_vague = is_other and [*index] == [()] and first.item() % 1 == 0
+        has_ended = not curve.resumed_at and (len(own) >= _MIN_STEPS or max(index) in dict(curve.found))
         for key, point in curve.found:
             if key not in index:
                 continue
@@ -242,43 +235,38 @@ class Comparison:
             is_unread = str(value).startswith(UNREAD)
             difference = Difference(curve=curve, key=point.key, expected=_shown(values[0]), found=_shown(value))
             # A list in a log may be cut; an array in a file is whole, or a history since the restart.
-            is_cut = np.shape(value) != np.shape(values[0]) and (
-                not curve.is_of_file
-                or (0 < np.size(value) and not distance(np.ravel(values[0])[-np.size(value) :], value))
-            )
+            is_history = value.size > 0 and not distance(np.ravel(values[0])[-value.size :], value)
+            is_cut = value.shape != values[0].shape and (is_history or not curve.is_of_file)
             is_away = nearest > rounding * _size(values[0]) + _FACTOR * noise
             # A column of an array may be of the clock.
             is_mixed = is_array and is_away and noise and np.mean(values[0] == values[-1]) >= _HALF
-            # One whole number without a step may count anything, such as the starts.
             if nearest and (is_cut or is_unread or is_vague or is_mixed or noise == math.inf):
                 self.is_model_unread |= is_unread and not noise and curve.is_of_model
                 left_out.append(difference)
                 continue
             self.num_compared += (point.process > 0 or has_ended) and not is_vague
-            if is_away:
-                different.append(difference)
-                away, num_after = nearest, 0
-            else:
-                self.is_exact &= not nearest
-                num_after += 1
+            self.is_exact &= not nearest or is_away
+            different += [difference] * is_away
+            processes += [point.process] * is_away
+            away, num_after = (max(away, nearest), 0) if is_away else (away, num_after + 1)
         self.not_compared += map(str, left_out[:1])
         # A mean of the training since the last line is one of a curve, or of all steps.
         is_curve = len(index) >= _MIN_STEPS and not _OF_EVALUATION.search(curve.name)
-        is_mean = curve.is_number and (is_curve or "train" in curve.name)
-        if len(different) == 1 and away < math.inf and is_mean:
-            return replace(different[0], num_after=num_after)
-        return next(iter(different), None)
+        # Each restart shortens one.
+        is_single = len({*processes}) == len(processes) and away < math.inf
+        is_mean = curve.is_number and (is_curve or "train" in curve.name) and is_single
+        return replace(different[0], num_after=num_after if is_mean else -1) if different else None
 
     def leave_out_means(self) -> None:
         """Leave out single means of the training that a restart has shortened: what comes after them is equal."""
         # Those of a checkpoint may be from before the restart.
-        has_weights = any(each.is_of_model and np.size(each.first) > 1 and each.found for each in self.curves)
-        has_state = has_weights or any(each.shows_the_weights for each in self.curves)
-        is_enough = has_state and all(each.num_after >= 0 for each in self.differences)
-        num_needed = 0 if is_enough else _NUM_EQUAL_AFTER
+        has_state = any(
+            (each.is_of_model and each.first.size > 1 and each.found) or each.shows_the_weights for each in self.curves
+        )
+        num_needed = 0 if has_state and all(each.num_after >= 0 for each in self.differences) else _NUM_EQUAL_AFTER
         means = [each for each in self.differences if each.num_after >= num_needed]
         self.not_compared += [f"{each}, a mean over the restart" for each in means]
-        self.differences = [each for each in self.differences if each.num_after < num_needed]
+        self.differences = [each for each in self.differences if each not in means]
 
     @property
     def verdict(self) -> Judgement:
@@ -297,22 +285,22 @@ def _other_end(curve: ComparedCurve) -> Difference | None:
         return missing if curve.is_of_model else None
     if not curve.is_whole or len(curve.expected) < _MIN_STEPS:
         return None
-    last, end = max(curve.expected), max(dict(curve.found))
+    last, end = max(curve.expected), max(key for key, _ in curve.found)
     is_near = end < (*last[:-1], last[-1] + curve.gap) and sum(key > end for key in curve.expected) < 2
-    return None if is_near else Difference(curve=curve, expected=_shown(last), found=_shown(end), is_of_end=True)
+    ends = Difference(curve=curve, expected=shown_key(last), found=shown_key(end), is_of_end=True)
+    return None if is_near else ends
 
 
 def compare(references: Sequence[Observation], found: Observation, *, rounding: float = _ROUNDING) -> Comparison:
     """Compare a run with undisturbed ones, two or more if they can differ."""
     result = Comparison()
     for name, points in references[0].items():
-        if all(name in each for each in references):
-            runs = [dict(_keyed(each[name], points)) for each in references]
-            common = [key for key in runs[0] if all(key in each for each in runs)]
+        runs = [dict(_keyed(each.get(name, []), points)) for each in references]
+        common = [key for key in runs[0] if all(key in each for each in runs)]
+        if common:
             expected = {key: [each[key].value for each in runs] for key in common}
-            if expected:
-                curve = ComparedCurve(name=name, expected=expected, found=_keyed(found.get(name, []), points))
-                result.add(curve, rounding)
+            curve = ComparedCurve(name=name, expected=expected, found=_keyed(found.get(name, []), points))
+            result.add(curve, rounding)
     result.leave_out_means()
     return result
 
@@ -323,34 +311,37 @@ def _keyed(points: Sequence[Point], expected: Sequence[Point]) -> list[tuple[Key
     A process that resumes after some steps prints the rest, so its last line is the last of all. Where the lines of a
     process between the first one and the last belong is not known.
     """
+    arrays = [replace(each, value=np.asarray(each.value)) for each in points]
     if len({each.key for each in expected}) == len(expected):
-        return [(each.key, each) for each in points]
-    first = [each for each in points if each.process == 0]
-    last = [each for each in points if each.process == points[-1].process > 0]
-    numbered = [*enumerate(first), *enumerate(last, len(expected) - len(last))]
+        return [(each.key, each) for each in arrays]
+    last = [each for each in arrays if each.process == arrays[-1].process > 0]
+    numbered = [*enumerate(each for each in arrays if not each.process), *enumerate(last, len(expected) - len(last))]
     return [((float(at),), each) for at, each in numbered]
 
 
 def distance(first: Any, second: Any) -> float:
-    """Return the largest difference of two values; infinite if they differ and have none, such as texts and names."""
-    is_text = isinstance(first, str) or isinstance(second, str)
-    if is_text or first.shape != second.shape or first.dtype.kind not in "fc":
+    """Return the largest difference of two arrays; infinite if they differ and have none, such as texts and names."""
+    if first.shape != second.shape or first.dtype.kind not in "fc" or second.dtype.kind == "U":
         return 0.0 if np.array_equal(first, second) else math.inf
     with np.errstate(invalid="ignore", over="ignore"):
-        found = np.where((first == second) | (np.isnan(first) & np.isnan(second)), 0.0, np.abs(first - second))
-    largest = float(found.max(initial=0.0))
-    return largest if math.isfinite(largest) else math.inf
+        found = np.where(np.isclose(first, second, 0, 0, equal_nan=True), 0.0, np.abs(first - second))
+    return float(np.nan_to_num(found.max(initial=0.0), nan=math.inf, posinf=math.inf))
 
 
 def _size(value: Any) -> float:
-    return 0.0 if isinstance(value, str) else float(np.abs(value).max(where=np.isfinite(value), initial=0.0))
+    return 0.0 if value.dtype.kind == "U" else float(np.abs(value).max(where=np.isfinite(value), initial=0.0))
+
+
+def shown_key(key: Key) -> str:
+    """Return epoch and step as reports show them."""
+    return "/".join(f"{each:g}" for each in key)
 
 
 def _shown(value: Any) -> str:
     """Return a value as reports show it."""
-    if isinstance(value, str):
-        return repr(f"{value[:16]}..." if len(value) > 16 else value)
     numbers = np.ravel(value)
+    if numbers.dtype.kind == "U":
+        return repr(str(numbers[0]) if len(numbers[0]) <= 16 else f"{numbers[0][:16]}...")
     if numbers.size == 1:
         return f"{numbers[0]:.8g}"
     return f"[{' '.join(f'{each:.6g}' for each in numbers[:4])}{' ...' if numbers.size > 4 else ''}]"

@@ -270,15 +270,14 @@ class Disturbance:
         """Make the files those of a kill in the middle of a write; note those before it first, for a later one."""
         if self._before is None:
             self._stop()
-            self._before = read_state(self.checkpoints)
-            self._watch.restart()
-            return "the training saved no more"
-        time.sleep(_SETTLE_SECONDS)
-        self._stop()
-        found = self._watch.half_written(self._before, read_state(self.checkpoints))
-        if found is None:
-            self._watch.restart()
-            return "no file of a checkpoint could be followed"
-        state, self.damaged, self.is_in_place = found
-        write_state(self.checkpoints, state)
-        return ""
+            self._before, problem = read_state(self.checkpoints), "the training saved no more"
+        else:
+            time.sleep(_SETTLE_SECONDS)
+            self._stop()
+            if found := self._watch.half_written(self._before, read_state(self.checkpoints)):
+                state, self.damaged, self.is_in_place = found
+                write_state(self.checkpoints, state)
+                return ""
+            problem = "no file of a checkpoint could be followed"
+        self._watch.written, self._watch.renames = [], []
+        return problem

@@ -52,32 +52,7 @@ _FRACTIONS = {
     FaultKind.END: (0.8, 0.93),
 }
 
-
 _MAX_FILE_EVENTS = 40
-
-
-def build_injection(folder: Path) -> Path:
-    """Compile the library, and return its path.
-
-    Raises:
-        TaskFailed: This machine has no C compiler, or its library is another one.
-    """
-    library = folder / "injection.so"
-    compiler = shutil.which("cc")
-    if not (compiler and linux.is_used()):
-        raise TaskFailed("found no C compiler (cc) on Linux, for a library that counts the program's calls")
-    words = [compiler, "-shared", "-fPIC", "-O1", "-x", "c", "-", "-o", str(library), "-ldl"]
-    done = subprocess.run(words, input=linux.INJECTION, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise TaskFailed(f"cc cannot compile a library that counts the program's calls: {done.stderr[:200]}")
-    return library
-
-
-def file_events(record: Path) -> list[tuple[str, int]]:
-    """Return the kinds of calls and paths of the saves in a record, and which of each is in the middle of the run."""
-    lines = record.read_text(errors="replace").splitlines() if record.exists() else []
-    counts = Counter(each for each in lines if not LOGS.search(each.partition(" ")[2]))
-    return [(event, (count + 1) // 2) for event, count in counts.items()][:_MAX_FILE_EVENTS]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,7 +65,40 @@ class Planned:
     target: str
     """The replica, or `all`."""
     draw: int
-    """Chooses what is left open, such as the bit."""
+    """Chooses what is left open, such as the bit, or which of several equal calls."""
+    event: str = ""
+    """The call and the path of a file event; empty: they are counted."""
+
+
+def injection(root: Path, planned: Planned) -> dict[str, str]:
+    """Return the variables of a program that is killed at a file event, or that counts them.
+
+    Raises:
+        TaskFailed: This machine has no C compiler, or its library is another one.
+    """
+    library, compiler = root.with_name("injection.so"), shutil.which("cc")
+    if not (compiler and linux.is_used()):
+        raise TaskFailed("found no C compiler (cc) on Linux, for a library that counts the program's calls")
+    if not library.exists():
+        words = [compiler, "-shared", "-fPIC", "-O1", "-x", "c", "-", "-o", str(library), "-ldl"]
+        done = subprocess.run(words, input=linux.INJECTION, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise TaskFailed(f"cc cannot compile a library that counts the program's calls: {done.stderr[:200]}")
+    return {
+        "LD_PRELOAD": str(library),
+        "PROVE_FOLDER": f"{root}/output/checkpoints",
+        "PROVE_RECORD": str(root.with_name("events") if not planned.event else root / "events"),
+        "PROVE_TARGET": planned.event,
+        "PROVE_NUMBER": str(planned.draw),
+    }
+
+
+def file_events(folder: Path) -> list[tuple[str, int]]:
+    """Return the kinds of calls and paths of the counted saves, and which of each is in the middle of the run."""
+    record = folder / "events"
+    lines = record.read_text(errors="replace").splitlines() if record.exists() else []
+    counts = Counter(each for each in lines if not LOGS.search(each.partition(" ")[2]))
+    return [(event, (count + 1) // 2) for event, count in counts.items()][:_MAX_FILE_EVENTS]
 
 
 def plan(seed: int, job: CustomJob) -> list[Planned]:

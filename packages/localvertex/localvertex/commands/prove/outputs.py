@@ -37,25 +37,35 @@ _EVENT_KEYS = {"steps": ("first_step", "last_step"), "evaluate": ("step",)}
 _Items = Iterable[tuple[Any, ...]]
 
 
-def observe(base: Path, logs: Sequence[Path], patterns: Sequence[re.Pattern[str]]) -> Observation:
+def observe(
+    base: Path, logs: Sequence[Path], patterns: Sequence[re.Pattern[str]], *, started: float = 0.0
+) -> Observation:
     """Read a run.
 
     Args:
         base: The folder of its outputs; the event logs of its replicas are below.
         logs: The log of each replica, whose folder has further outputs.
         patterns: Which lines of the logs have numbers; none: all.
+        started: When its last process began: a folder of checkpoints in which it has written nothing is left out.
     """
-    found: Observation = {}
+    found, checkpoints = Observation(), base / "checkpoints"
     points = [point for log in logs for point in read_log(log.stem, _lines(log), patterns)]
     points += [point for log in logs for point in _events(base / "checkpoints" / "events" / f"{log.stem}.jsonl")]
     for folder in (base, *{log.parent for log in logs}):
         for path in sorted(folder.rglob("*")):
             name = path.relative_to(folder.parent).as_posix()
-            if path.is_file() and not path.is_symlink() and ("tfevents" in name or not _NOT_OUTPUTS.search(name)):
+            is_output = (
+                path.is_file() and not path.is_symlink() and ("tfevents" in name or not _NOT_OUTPUTS.search(name))
+            )
+            if is_output and not (checkpoints in path.parent.parents and _newest(path.parent) < started):
                 points += _of_file(name, path)
     for point in points:
         found.setdefault(point.name, []).append(point)
     return found
+
+
+def _newest(folder: Path) -> float:
+    return max(each.lstat().st_mtime for each in folder.iterdir())
 
 
 def _lines(path: Path) -> list[str]:

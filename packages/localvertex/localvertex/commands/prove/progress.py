@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from localvertex.commands.prove.comparison import shown_key
 from localvertex.commands.prove.disturbance import Disturbance, Save
 from localvertex.commands.prove.numbers import Key, Point, read_log
 from localvertex.commands.prove.outputs import Observation
@@ -73,8 +74,8 @@ def lost(trial: ProofRun, pace: Disturbance, logged: Callable[..., list[Point]],
         else:
             reason = _first_attempt(trial, points) or _oldest(pace, resumed, first_step)
         if reason:
-            shown = ["/".join(f"{each:g}" for each in key) for key in (resumed, known[0].key)]
-            return f"it resumed at {shown[0]}, although a save was complete after {shown[1]}: {reason}"
+            whole = shown_key(known[0].key)
+            return f"it resumed at {shown_key(resumed)}, although a save was complete after {whole}: {reason}"
     return ""
 
 

@@ -1,9 +1,9 @@
 """Proves a training: undisturbed runs first, then one run for each fault, each compared with the undisturbed ones."""
 
+import itertools
 import shutil
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from re import Pattern
 
@@ -11,13 +11,13 @@ from localvertex.commands.prove import progress
 from localvertex.commands.prove.causes import Cause, causes
 from localvertex.commands.prove.comparison import BAD, Comparison, Judgement, compare
 from localvertex.commands.prove.disturbance import Disturbance
-from localvertex.commands.prove.faults import DEFAULT, FaultKind, Planned, build_injection, file_events, plan
+from localvertex.commands.prove.faults import DEFAULT, FaultKind, Planned, file_events, plan
 from localvertex.commands.prove.numbers import Key, Point
 from localvertex.commands.prove.outputs import Observation, observe
 from localvertex.commands.prove.trial import ProofRun, run
 from localvertex.commands.prove.watch import State
 from localvertex.errors import TaskFailed
-from localvertex.jobs import CustomJob, images
+from localvertex.jobs import CustomJob
 from localvertex.runner.options import Options
 from localvertex_base.lines import WriteLine
 from localvertex_base.userinput.errors import UserError
@@ -105,7 +105,10 @@ def prove(
     Raises:
         UserError: An undisturbed run fails, or has nothing that could be compared.
     """
-    name, references = job.display_name, list[Observation]()
+    name, references, numbers = job.display_name, list[Observation](), itertools.count(1)
+
+    def observed(trial: ProofRun) -> Observation:
+        return observe(trial.base, trial.logs, patterns, started=trial.outcomes[-1].status.replicas[0].spans[-1].start)
 
     def run_undisturbed() -> Disturbance:
         try:
@@ -115,7 +118,7 @@ def prove(
         if not trial.has_finished:
             where = ", ".join(map(str, trial.logs))
             raise UserError(f"{name}: the undisturbed run failed: {trial.outcomes[-1].error}; its log: {where}")
-        references.append(observe(trial.base, trial.logs, patterns))
+        references.append(observed(trial))
         return trial.disturbance
 
     def logged(log: Path, size: int = -1) -> list[Point]:
@@ -129,60 +132,40 @@ def prove(
         return points[0].key if points else progress.END if trial.has_finished else None
 
     def result_of(planned: Planned) -> Result:
-        kind = planned.kind
-        unjudged = partial(Result, fault=kind, verdict=Judgement.CANNOT_BE_JUDGED)
+        reason = ""
         for attempt in range(_NUM_TRIES):
-            root = folder / f"{kind}-{attempt + 1}"
+            root = folder / f"{planned.kind}-{next(numbers)}"
             try:
                 trial = run(job, root, options, replace(planned, fraction=planned.fraction * 0.75**attempt), pace)
             except TaskFailed as error:
-                return unjudged(reason=str(error))
-            if not trial.problem:
+                reason = str(error)
                 break
-        else:
-            return unjudged(reason=trial.problem)
-        return judged(kind, root, trial)
+            if not (reason := trial.problem):
+                return judged(planned.kind, root, trial)
+        return Result(fault=planned.kind, verdict=Judgement.CANNOT_BE_JUDGED, reason=reason)
 
-    def at_file_events() -> Result:
-        kind, results = FaultKind.FILE_EVENTS, list[Result]()
-        unjudged = Result(fault=kind, verdict=Judgement.CANNOT_BE_JUDGED)
-
-        def injected(root: Path, target: str = "", number: int = 1) -> ProofRun:
-            env = {
-                "LD_PRELOAD": str(library),
-                "PROVE_FOLDER": f"{root}/output/checkpoints",
-                "PROVE_RECORD": f"{root}.record",
-                "PROVE_TARGET": target,
-                "PROVE_NUMBER": str(number),
-            }
-            pools = tuple(replace(pool, env=pool.env | env) for pool in job.pools)
-            return run(replace(job, pools=pools), root, options, pace=pace)
-
-        try:
-            if any(images.is_container_command(pool, options.container_choice) for pool in job.pools):
-                raise TaskFailed("the calls of a container cannot be counted")
-            library = build_injection(folder)
-            injected(folder / kind)
-        except TaskFailed as error:
-            return replace(unjudged, reason=str(error))
-        for at, (target, number) in enumerate(file_events(folder / f"{kind}.record")):
-            root = folder / f"{kind}-{at + 1}"
-            trial = injected(root, target, number)
-            if Path(f"{root}.record").exists():
-                result = judged(kind, root, trial)
-                results.append(replace(result, reason=f"at {target}: {result.reason}".removesuffix(": ")))
-        bad = [each for each in results if each.verdict in BAD]
-        if bad or not results:
-            return bad[0] if bad else replace(unjudged, reason="no call in its checkpoint folder was seen")
-        worst = max(results, key=lambda each: each.verdict is Judgement.CANNOT_BE_JUDGED)
+    def at_file_events(planned: Planned) -> Result:
+        counted, results = result_of(planned), list[Result]()
+        for event, number in file_events(folder):
+            result = result_of(replace(planned, event=event, draw=number))
+            results.append(replace(result, reason=f"at {event}: {result.reason}".removesuffix(": ")))
+        if not results:
+            reason = counted.reason or "no call in its checkpoint folder was seen"
+            return replace(counted, verdict=Judgement.CANNOT_BE_JUDGED, reason=reason)
+        worst = max(results, key=lambda each: [*Judgement].index(each.verdict))
         return replace(worst, reason=f"{len(results)} kills") if worst.verdict is Judgement.EQUAL else worst
 
     def judged(kind: FaultKind, root: Path, trial: ProofRun) -> Result:
         rounding = {"rounding": _LOOSE} if kind is FaultKind.OTHER_WORKERS else {}
-        comparison = compare(references, observe(trial.base, trial.logs, patterns), **rounding)
+        comparison = compare(references, observed(trial), **rounding)
         verdict, reason = judge(kind, trial, comparison)
         if verdict not in BAD and (lost := progress.lost(trial, pace, logged, first_step)):
             verdict, reason = Judgement.PROGRESS_LOST, lost
+        found = causes(kind, verdict, trial, comparison) if verdict in BAD else []
+        shown = [known.causes for known in results if known.verdict in BAD]
+        if kind is FaultKind.BIT_FLIPPED and shown:
+            # What other kills show is no fault of the bit.
+            found = next(filter(None, shown), [])
         if verdict not in BAD:
             shutil.rmtree(root, ignore_errors=True)
         return Result(
@@ -190,7 +173,7 @@ def prove(
             verdict=verdict,
             root=root,
             reason=reason,
-            causes=causes(kind, verdict, trial, comparison) if verdict in BAD else [],
+            causes=found,
             comparison=comparison,
             exit_codes=trial.exit_codes,
             seconds_lost=round(max(0.0, trial.disturbance.seconds - pace.seconds), 1),
@@ -206,21 +189,15 @@ def prove(
     )
     run_undisturbed()
     first, second = (sum(map(len, each.values())) for each in references)
-    if 2 * second < first:
-        raise UserError(f"{name}: {_FOUND_STEPS}")
     among = compare(references, references[0])
-    if not among.num_compared:
-        raise UserError(f"{name}: {_NOTHING}")
+    if 2 * second < first or not among.num_compared:
+        raise UserError(f"{name}: {_FOUND_STEPS if 2 * second < first else _NOTHING}")
     for _ in range(_NUM_MORE if among.is_noisy else 0):
         run_undisturbed()
     results: list[Result] = []
     for each in planned:
-        result = at_file_events() if each.kind is FaultKind.FILE_EVENTS else result_of(each)
-        if each.kind is FaultKind.BIT_FLIPPED and result.causes:
-            # What other kills show is no fault of the bit.
-            result = replace(result, causes=next((known.causes for known in results if known.causes), result.causes))
-        results.append(result)
-        show(result)
+        results.append(at_file_events(each) if each.kind is FaultKind.FILE_EVENTS else result_of(each))
+        show(results[-1])
     return Proof(
         name=name,
         seed=seed,

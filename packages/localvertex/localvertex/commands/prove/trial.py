@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from localvertex.commands.prove.disturbance import ENDED, FILLER, Disturbance
-from localvertex.commands.prove.faults import KILLS, FaultKind, Planned
+from localvertex.commands.prove.faults import KILLS, FaultKind, Planned, injection
 from localvertex.commands.prove.watch import State, write_state
 from localvertex.errors import TaskFailed
 from localvertex.jobs import CustomJob, JobState, Outcome, Pool, Workspace, images, run_job
@@ -21,6 +21,10 @@ from localvertex.store import record
 from localvertex_base import linux
 
 _GRACE_SECONDS = Options().grace_seconds
+_NOT_IN_CONTAINERS = {
+    FaultKind.DISK_FULL: "a container does not see a small disk of this machine",
+    FaultKind.FILE_EVENTS: "the calls of a container cannot be counted",
+}
 _DISK = 'mount -t tmpfs -o size=64m none "$0" && mkdir "$0/checkpoints" && echo ready && exec cat'
 
 
@@ -50,13 +54,13 @@ class ProofRun:
 
     @property
     def problem(self) -> str:
-        """Why the fault did not happen; empty if it has."""
-        planned = self.disturbance.planned
-        if planned and planned.kind in KILLS:
-            replicas = [each for each in self.outcomes[0].status.replicas if planned.target in (ALL, each.name)]
-            if not any(span.exit_code for each in replicas for span in each.spans):
-                return ENDED
-        return self.disturbance.problem
+        """Why the fault did not happen; empty if it has, or if none was planned."""
+        planned, replicas = self.disturbance.planned, self.outcomes[0].status.replicas
+        if planned is None:
+            return ""
+        killed = [each for each in replicas if planned.target in (ALL, each.name)]
+        is_kill = planned.kind in KILLS and not any(span.exit_code for each in killed for span in each.spans)
+        return ENDED if is_kill else self.disturbance.problem
 
     @property
     def is_refused(self) -> bool:
@@ -99,20 +103,31 @@ def run(
         job = replace(job, scheduling=replace(job.scheduling, timeout_seconds=seconds))
     if kind in (FaultKind.ONE_REPLICA, FaultKind.OTHER_WORKERS) and not any(pool.number == 1 for pool in job.pools):
         raise TaskFailed("the job has no pool of workers")
+    is_contained = any(images.is_container_command(pool, options.container_choice) for pool in job.pools)
+    if is_contained and kind in _NOT_IN_CONTAINERS:
+        raise TaskFailed(_NOT_IN_CONTAINERS[kind])
     following, outside = None, base
     with ExitStack() as stack:
         if kind is FaultKind.OTHER_WORKERS:
+            # One worker less, or a second one.
             following = _with_pools(
                 job,
-                # One worker less, or a second one.
                 lambda pool: replace(pool, num_replicas=pool.num_replicas - 1 or 2) if pool.number == 1 else pool,
             )
         elif kind is FaultKind.DISK_FULL:
-            if any(images.is_container_command(pool, options.container_choice) for pool in job.pools):
-                raise TaskFailed("a container does not see a small disk of this machine")
             pid = stack.enter_context(_small_disk(base))
             outside = Path(f"{linux.root_of(pid)}{base}")
-            job = following = _on_disk(job, pid, folder)
+            # Its commands see the disk, from whose root nsenter begins.
+            enter = ["nsenter", f"--target={pid}", "--user", "--mount", "--preserve-credentials", "--"]
+            words = (*enter, "sh", "-c", 'cd "$0" && exec "$@"', str(folder))
+            job = following = _with_pools(
+                job, lambda pool: replace(pool, entry_point=(*words, *pool.entry_point), has_local_command=True)
+            )
+        elif planned and kind is FaultKind.FILE_EVENTS:
+            env = injection(root, planned)
+            job = _with_pools(job, lambda pool: replace(pool, env=pool.env | env))
+            # The program kills itself.
+            planned = None
         disturbance = Disturbance(
             planned=planned,
             pace=pace if planned else None,
@@ -132,9 +147,14 @@ def run(
             disturbance.close()
         if outside != base:
             shutil.copytree(outside, base, dirs_exist_ok=True, symlinks=True)
-    found = sorted(folder.glob("workerpool*.log"))
     outcomes, left = zip(*ended, strict=True)
-    return ProofRun(base=base, logs=found, outcomes=[*outcomes], disturbance=disturbance, processes_left=sum(left))
+    return ProofRun(
+        base=base,
+        logs=sorted(folder.glob("workerpool*.log")),
+        outcomes=[*outcomes],
+        disturbance=disturbance,
+        processes_left=sum(left),
+    )
 
 
 def _with_pools(job: CustomJob, change: Callable[[Pool], Pool]) -> CustomJob:
@@ -145,18 +165,15 @@ def _in_folder(job: CustomJob, base: Path) -> CustomJob:
     """Return the job with its outputs in a folder, also where its words name theirs, and its byte code beside it."""
     own = job.base_output_directory.rstrip("/")
 
-    def changed(pool: Pool) -> Pool:
-        env = {name: replaced(value) for name, value in pool.env.items()}
-        return replace(
-            pool,
-            entry_point=tuple(map(replaced, pool.entry_point)),
-            arguments=tuple(map(replaced, pool.arguments)),
-            env=env | {"PYTHONPYCACHEPREFIX": str(base.parents[1] / "pycache")},
-        )
-
     def replaced(text: str) -> str:
         text = text.replace("{checkpoints}", f"{base}/checkpoints")
         return text.replace(own, str(base)) if own else text
+
+    def changed(pool: Pool) -> Pool:
+        entry, arguments = (tuple(map(replaced, words)) for words in (pool.entry_point, pool.arguments))
+        env = {name: replaced(value) for name, value in pool.env.items()}
+        env |= {"PYTHONPYCACHEPREFIX": str(base.parents[1] / "pycache")}
+        return replace(pool, entry_point=entry, arguments=arguments, env=env)
 
     return replace(_with_pools(job, changed), base_output_directory=str(base))
 
@@ -196,10 +213,3 @@ def _small_disk(base: Path) -> Iterator[int]:
             yield holder.pid
         finally:
             holder.kill()
-
-
-def _on_disk(job: CustomJob, pid: int, folder: Path) -> CustomJob:
-    """Return the job with commands that see the disk, from whose root nsenter begins."""
-    enter = ("nsenter", f"--target={pid}", "--user", "--mount", "--preserve-credentials", "--")
-    words = (*enter, "sh", "-c", 'cd "$0" && exec "$@"', str(folder))
-    return _with_pools(job, lambda pool: replace(pool, entry_point=(*words, *pool.entry_point), has_local_command=True))

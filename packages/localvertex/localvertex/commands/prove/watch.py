@@ -9,6 +9,7 @@ import os
 import re
 import struct
 import time
+from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
@@ -43,32 +44,28 @@ class FolderWatch:
 
     def close(self) -> None:
         """Stop watching."""
-        if linux.is_used():
+        if self._paths:
             os.close(self._fd)
-
-    def restart(self) -> None:
-        """Forget what was written."""
-        self.written, self.renames = [], []
 
     def poll(self) -> int:
         """Note what has happened since the last call; return the number of written files."""
-        num_before, origins, position = len(self.written), dict[int, str](), 0
-        data = b""
+        num_before, origins, data = len(self.written), dict[int, str](), b""
         with suppress(OSError, AttributeError):
             while True:
                 data += os.read(self._fd, 1 << 16)
-        while position < len(data):
-            number, mask, cookie, length = _HEAD.unpack_from(data, position)
-            position += _HEAD.size + length
-            path = self._paths.get(number, "") + os.fsdecode(data[position - length : position].rstrip(b"\0"))
+        while data:
+            number, mask, cookie, length = _HEAD.unpack_from(data)
+            name, data = data[_HEAD.size :][:length].rstrip(b"\0"), data[_HEAD.size + length :]
+            path = self._paths.get(number, "") + os.fsdecode(name)
             self.seconds = self.seconds if LOGS.search(path) else time.monotonic()
+            origin = origins.get(cookie, path)
             if mask & _FROM:
                 origins[cookie] = path
-            elif mask & _TO and cookie in origins:
-                self.renames.append((origins[cookie], path))
+            elif origin != path:
+                self.renames.append((origin, path))
             if mask & _IS_FOLDER and mask & (_CREATED | _TO):
                 # A folder that was renamed before it could be watched has files with its former name.
-                self._add(f"{path}/", f"{origins.get(cookie, path)}/")
+                self._add(f"{path}/", f"{origin}/")
             elif mask & _WRITTEN:
                 self._note(path)
         return len(self.written) - num_before
@@ -87,24 +84,20 @@ class FolderWatch:
                     self._note(f"{written_as}{each.name}")
 
     def _note(self, path: str) -> None:
-        if not LOGS.search(path):
-            self.written.append(path)
+        self.written += [path] * (not LOGS.search(path))
 
     @property
     def overwrites(self) -> bool:
         """Whether a file was written twice under its final name."""
         temporary = {old for old, _ in self.renames}
-        names = [each for each in self.written if each not in temporary and not _TEMPORARY.search(each)]
-        return len({*names}) < len(names)
+        counts = Counter(each for each in self.written if each not in temporary and not _TEMPORARY.search(each))
+        return counts.total() > len(counts)
 
     def half_written(self, before: State, after: State) -> tuple[State, str, bool] | None:
         """Return the state in the middle of the first write, the file, and whether that had its final name."""
         for name in dict.fromkeys(self.written):
-            final = name
-            for old, new in self.renames:
-                final = new + final[len(old) :] if f"{final}/".startswith(f"{old}/") else final
-                if final != name:
-                    break
+            moved = (new + name[len(old) :] for old, new in self.renames if f"{name}/".startswith(f"{old}/"))
+            final = next(moved, name)
             content, changed = after.get(final, (b"", 0))
             if len(content) > 1:
                 half = content[: len(content) // 2], changed
@@ -150,16 +143,11 @@ def write_state(folder: Path, state: State) -> None:
 
 def flip_bit(state: State, draw: int) -> str:
     """Flip a bit in the middle half of the newest checkpoint file, and return its name; empty without one."""
+    names = [each for each in state if state[each][0] and not (LOGS.search(each) or _TEMPORARY.search(each))]
     # Of the files that were saved within a second, the largest has the weights.
-    order = [
-        (changed // 10**9, len(content), name)
-        for name, (content, changed) in state.items()
-        if content and not (LOGS.search(name) or _TEMPORARY.search(name))
-    ]
-    if not order:
-        return ""
-    name = max(order)[2]
-    content = bytearray(state[name][0])
-    content[len(content) // 4 + draw % (len(content) // 2 + 1)] ^= 1 << draw % 8
-    state[name] = bytes(content), state[name][1]
+    name = max(names, key=lambda each: (state[each][1] // 10**9, len(state[each][0]), each), default="")
+    if name:
+        content, changed = bytearray(state[name][0]), state[name][1]
+        content[len(content) // 4 + draw % (len(content) // 2 + 1)] ^= 1 << draw % 8
+        state[name] = bytes(content), changed
     return name

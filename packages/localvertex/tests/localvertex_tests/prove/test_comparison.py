@@ -141,6 +141,14 @@ def test_one_mean_over_the_restart_is_not_compared() -> None:
         assert compare([WHOLE, WHOLE], found).verdict is Judgement.DIFFERENT
 
 
+def test_each_restart_may_have_one_mean_of_its_own() -> None:
+    def wrong(first: int, last: int, at: int) -> list[str]:
+        return [START, *steps(*range(first, last), change=lambda step: 1e-3 * (step == at))]
+
+    killed_twice = run(*steps(*range(1, 9)), *wrong(7, 14, 8), *wrong(13, 21, 14))
+    assert compare([WHOLE, WHOLE], killed_twice).verdict is Judgement.EQUAL
+
+
 @pytest.mark.parametrize("line", ["epoch {} loss {:.6f}", "loss {1:.6f}"])
 def test_a_last_mean_over_the_restart_is_not_compared_if_the_weights_are_equal(line: str) -> None:
     whole, lines = run(*steps(*range(1, 21), every=line), w=[1.0, 2.0]), steps(*range(1, 18), every=line)

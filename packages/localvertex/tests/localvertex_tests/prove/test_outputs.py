@@ -147,3 +147,14 @@ def test_links_and_temporary_files_are_left_out(base: Path, tmp_path: Path) -> N
     np.savez(base / "model" / "w.tmp.npz", w=1.0)
     os.mkfifo(base / "model" / "pipe.npz")
     assert observed(base) == {}
+
+
+def test_what_an_earlier_process_has_left_in_its_own_folder_is_left_out(base: Path) -> None:
+    for number, folder in enumerate(
+        (base / "checkpoints", base / "checkpoints/attempt-0", base / "checkpoints/attempt-1")
+    ):
+        folder.mkdir()
+        np.savez(folder / "w.npz", w=1.0)
+        os.utime(folder / "w.npz", (number, number))
+    names = [*observe(base, [], [], started=2.0)]
+    assert names == ["output/checkpoints/attempt-1/w.npz|w", "output/checkpoints/w.npz|w"]

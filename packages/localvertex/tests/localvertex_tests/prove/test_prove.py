@@ -226,6 +226,16 @@ def test_lost_progress_is_bad(prove: Prove, name: str) -> None:
 
 
 @pytest.mark.slow
+def test_what_other_kills_show_is_no_fault_of_a_flipped_bit(prove: Prove, tmp_path: Path) -> None:
+    # The bit is in a member of the checkpoint that the program does not read.
+    source = (TRAININGS / "wrong" / "metrics.py").read_text()
+    (tmp_path / "train.py").write_text(source.replace("step=step + 1)", "step=step + 1, unread=np.zeros(1000))"))
+    code, text, proof = prove("--", "python", "train.py", faults=("killed-in-the-middle", "bit-flipped"))
+    found = [(each["verdict"], each["causes"]) for each in proof["faults"]]
+    assert (code, found) == (1, [("different", [])] * 2), text
+
+
+@pytest.mark.slow
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("name", [*LOST, *SILENT])
