@@ -267,8 +267,8 @@ type Target = { path: string; task?: string };
 /** Kind, start and end in seconds from the start of the job. */
 type Segment = [string, number, number];
 
-/** Second, and what happened. */
-type Mark = [number, string];
+/** An event of a job; `time` is in seconds from its start. */
+type JobEvent = Record<"kind" | "replica" | "action" | "phase" | "text", string> & { time: number };
 
 /** A custom job and one log, as their events tell. */
 interface Live {
@@ -801,7 +801,7 @@ interface NameProps {
 interface LaneProps {
   name: string;
   segments: Segment[];
-  marks: Mark[];
+  events: JobEvent[];
   total: number;
 }
 

@@ -12,7 +12,7 @@ from localvertex_base.userinput.shape import NUMBER, OPTIONAL_NUMBER, Wrong, che
 
 _TEXT, _INTEGER = str | None, int | None
 
-_MARKS = [(NUMBER, str)]
+_EVENT = {"time!": NUMBER, **dict.fromkeys(("kind!", "text!", "replica!", "action!", "phase!"), str)}
 
 _SPAN = {"start!": NUMBER, "end": OPTIONAL_NUMBER, "exit_code": _INTEGER}
 
@@ -33,7 +33,6 @@ _GOODPUT = {
     **dict.fromkeys(("num_steps", "num_lost_steps", "num_failures", "num_trials"), int),
     "seconds": {str: NUMBER},
     "timeline": {str: [(str, NUMBER, NUMBER)]},
-    "marks": _MARKS,
     "fraction": OPTIONAL_NUMBER,
 }
 
@@ -43,7 +42,7 @@ _CUSTOM_JOB = {
     "num_restarts": _INTEGER,
     "num_preemptions": _INTEGER,
     "stalled": str,
-    "marks": _MARKS,
+    "events": [_EVENT],
     "goodput?": _GOODPUT,
 }
 
