@@ -191,7 +191,7 @@ def test_a_running_job_notes_it_like_a_fault_of_the_command_line(
     assert events == [
         ("fault", "workerpool0-0", "SIGKILL", ""),
         ("exit", "workerpool0-0", "", ""),
-        ("decision", "workerpool0-0", "restart the replica", ""),
+        ("decision", "workerpool0-0", "restarts the replica", ""),
         ("exit", "workerpool0-0", "", ""),
         ("state", "", "", "JOB_STATE_SUCCEEDED"),
     ]
