@@ -72,7 +72,10 @@ def _read_executors(fields: Fields, unsupported: dict[str, str]) -> dict[str, An
     deployment, executors = fields.object("deploymentSpec", "PipelineDeploymentConfig"), dict[str, Any]()
     for key, inner in deployment.objects("executors", "PipelineDeploymentConfig.ExecutorSpec"):
         found = read_executor(inner)
-        (unsupported if isinstance(found, str) else executors)[key] = found
+        if isinstance(found, str):
+            unsupported[key] = found
+        else:
+            executors[key] = found
     return executors
 
 

@@ -48,13 +48,14 @@ def _fault(content: Mapping[str, Any], seconds: float = 0.0) -> Fault:
     name, replica, grace = (content.get(each) for each in ("action", "replica", "grace_seconds"))
     if not isinstance(replica, str) or not replica:
         raise FaultRefused("replica is missing; name one, like workerpool1-0", is_wrong=True)
-    if name not in [*Action]:
+    action = next((each for each in Action if each == name), None)
+    if action is None:
         raise FaultRefused(f"action {name!r}: expected {', '.join(Action)}", is_wrong=True)
-    grace = DEFAULT_GRACE_SECONDS.get(Action(name), 0.0) if grace is None else grace
+    grace = DEFAULT_GRACE_SECONDS.get(action, 0.0) if grace is None else grace
     if isinstance(grace, bool) or not isinstance(grace, int | float) or not 0 <= grace <= _MAX_GRACE_SECONDS:
         raise FaultRefused(f"grace_seconds {grace!r}: expected 0 to {_MAX_GRACE_SECONDS:g}", is_wrong=True)
     try:
-        return Fault(action=Action(name), target=replica, at_seconds=round(seconds, 1), grace_seconds=float(grace))
+        return Fault(action=action, target=replica, at_seconds=round(seconds, 1), grace_seconds=float(grace))
     except UserError as error:
         raise FaultRefused(str(error), is_wrong=True) from None
 
