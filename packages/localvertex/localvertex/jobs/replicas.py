@@ -79,6 +79,7 @@ class JobRun:
         self._num_restarts = 0
         self._noted: list[JobEvent] = []
         self._goodput: dict[str, Any] = {}
+        self._failed_replica = ""
         self._outcome: Outcome | None = None
 
     def execute(self) -> Outcome:
@@ -113,6 +114,7 @@ class JobRun:
             num_restarts=self._num_restarts,
             num_preemptions=self._restarts.num_preemptions,
             events=tuple(self._noted),
+            failed_replica=self._failed_replica,
             stalled=self._stalls.sentence if self._state is JobState.RUNNING else "",
             goodput=self._goodput,
         )
@@ -199,7 +201,7 @@ class JobRun:
         if decision.verdict is Verdict.FAIL:
             # Reported once, as the job's error.
             reasons = [text for text in (decision.reason if decision.adds_to_exit_code else "", reason) if text]
-            error = f"{replica.name}: {'; '.join(reasons)}"
+            self._failed_replica, error = replica.name, f"{replica.name}: {'; '.join(reasons)}"
             self._end(JobState.FAILED, error, exit_code=replica.exit_code, is_permanent=decision.is_permanent)
             return
         self._report(f"{replica.name}: {f'{reason}; ' if reason else ''}{decision.reason}")

@@ -119,6 +119,8 @@ class JobStatus:
     """Starts after the first, of single replicas or of the whole job."""
     num_preemptions: int = 0
     events: tuple[JobEvent, ...] = ()
+    failed_replica: str = ""
+    """The replica whose exit code has ended the job; its log is the one to read."""
     stalled: str = ""
     """Why the job makes no progress, as a sentence; empty while it does."""
     goodput: dict[str, Any] = field(default_factory=dict)

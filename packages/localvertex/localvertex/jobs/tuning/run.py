@@ -64,7 +64,7 @@ class TuningRun:
         self._trials: list[Trial] = []
         self._started: list[TrialRun] = []
         self._running: list[TrialRun] = []
-        self._num_failed = 0
+        self._num_failed, self._failed_replica = 0, ""
         self._shown: JobStatus | None = None
 
     def execute(self) -> list[Trial]:
@@ -200,6 +200,7 @@ class TuningRun:
             fails, rule = not any(each.has_succeeded for each in self._trials), "a trial failed before any succeeded"
         if fails:
             permanent = outcome.is_permanent
+            self._failed_replica = f"{TRIALS}/{trial.id}/{outcome.status.failed_replica}"
             text = f"{rule}: trial {trial.id}: {outcome.error}; its logs are in {TRIALS}/{trial.id}"
             raise TaskFailed(text, exit_code=outcome.exit_code, is_retryable=not permanent)
 
@@ -232,6 +233,7 @@ class TuningRun:
             num_preemptions=sum(each.status.num_preemptions for each in self._started),
             stalled="; ".join(f"trial {trial_id}: {found.stalled}" for trial_id, found in running if found.stalled),
             goodput=add_up(ended),
+            failed_replica=self._failed_replica,
         )
         if status != self._shown:
             self._shown = status

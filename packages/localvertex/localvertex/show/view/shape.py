@@ -41,7 +41,7 @@ _CUSTOM_JOB = {
     "replicas!": [_REPLICA],
     "num_restarts": _INTEGER,
     "num_preemptions": _INTEGER,
-    "stalled": str,
+    **dict.fromkeys(("stalled", "failed_replica"), str),
     "events": [_EVENT],
     "goodput?": _GOODPUT,
 }
