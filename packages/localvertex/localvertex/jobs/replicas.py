@@ -66,7 +66,7 @@ class JobRun:
             Requests(job, folder, self._id, self._announce),
             replicas,
             ledger,
-            self._announce_event,
+            self._announce,
             disturb,
         )
         # A single replica has no peers.
@@ -119,18 +119,15 @@ class JobRun:
             goodput=self._goodput,
         )
 
-    def _log(self, event: JobEvent) -> None:
-        state = event.phase if event.kind is EventKind.STATE else ""
+    def _log(self, kind: EventKind, text: str, **fields: str) -> None:
+        state = fields.get("phase") if kind is EventKind.STATE else ""
         with suppress(OSError):  # a full disk does not end the job
-            logs.add(self._log_file, ": ".join(filter(None, (state, event.text))))
-        self._noted.append(event)
+            logs.add(self._log_file, ": ".join(filter(None, (state, text))))
+        self._noted.append(JobEvent(kind=kind, text=text, **fields))
 
-    def _announce_event(self, event: JobEvent) -> None:
-        self._log(event)
-        self._report(event.text)
-
-    def _announce(self, text: str, kind: EventKind = EventKind.NOTE) -> None:
-        self._announce_event(JobEvent(kind=kind, text=text))
+    def _announce(self, text: str, kind: EventKind = EventKind.NOTE, **fields: str) -> None:
+        self._log(kind, text, **fields)
+        self._report(text)
 
     def _start(self, replicas: list[ReplicaProcess]) -> None:
         for each in replicas:
@@ -185,19 +182,12 @@ class JobRun:
         ended.replica.note_end(ended.code)
         self._stalls.sentence = ""
         name = ended.replica.name
-        self._log(JobEvent(kind=EventKind.EXIT, replica=name, text=f"{name}: exit code {ended.code}"))
+        self._log(EventKind.EXIT, f"{name}: exit code {ended.code}", replica=name)
 
     def _follow_up(self, replica: ReplicaProcess, decision: Decision, *, reason: str) -> None:
         """Apply the decision about a replica that failed."""
-        self._log(
-            JobEvent(
-                kind=EventKind.DECISION,
-                replica=replica.name,
-                action=decision.verdict,
-                phase="" if decision.adds_to_exit_code else PERMANENT,
-                text=f"{replica.name}: {decision.reason}",
-            )
-        )
+        text, phase = f"{replica.name}: {decision.reason}", "" if decision.adds_to_exit_code else PERMANENT
+        self._log(EventKind.DECISION, text, replica=replica.name, action=decision.verdict, phase=phase)
         if decision.verdict is Verdict.FAIL:
             # Reported once, as the job's error.
             reasons = [text for text in (decision.reason if decision.adds_to_exit_code else "", reason) if text]
@@ -230,7 +220,7 @@ class JobRun:
         self._wait_for_all()
         self._events.poll()
         self._state = state
-        self._log(JobEvent(kind=EventKind.STATE, phase=state, text=error))
+        self._log(EventKind.STATE, error, phase=state)
         if all(each.spans for each in self._replicas):
             spans = {each.name: each.spans for each in self._replicas}
             self._goodput = goodput(spans, self._events, num_failures=self._num_restarts, end=time.time())

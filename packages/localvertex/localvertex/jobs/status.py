@@ -4,7 +4,7 @@ import json
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -85,10 +85,6 @@ class ReplicaStatus(Progress):
     event_log: EventLog | None = None
     """Where the events of this job begin; None where they cannot be read."""
 
-    def rename(self, name: str) -> "ReplicaStatus":
-        """Return the same status under another name."""
-        return replace(self, name=name)
-
 
 @dataclass(frozen=True, kw_only=True)
 class JobEvent:
@@ -102,7 +98,7 @@ class JobEvent:
     """An `Action` of faults, or a `Verdict`."""
     phase: str = ""
     """The new state of the job; `missed` of a fault without a process; `permanent` of an exit code without restarts."""
-    time: float = field(default_factory=time.time)
+    time: float = field(default_factory=time.time, init=False)
     """Seconds since the epoch."""
 
 

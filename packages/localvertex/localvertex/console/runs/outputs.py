@@ -49,18 +49,17 @@ class RunOutputs(RunFiles):
 
     def summary(self, resource_id: str) -> Summary:
         """Read a run; one that no server started has no job."""
-        live, run_dir, outputs = self.live(resource_id), self._work_dir / resource_id, Content()
-        job = job_of(self._store, resource_id)
+        live: str | None = self.live(resource_id)
+        run_dir, job, outputs = self._work_dir / resource_id, job_of(self._store, resource_id), Content()
         try:
             content = record.read(run_dir)
             state, error = state_and_error(job, content, run_dir)
         except (OSError, *UNUSABLE) as problem:
-            text = f"run.json is damaged ({str(problem)[:_MAX_PROBLEM]}); delete the run"
-            row = ListedRun(id=resource_id, job=job, state=DAMAGED, error=text).row
-            return Summary(content={"row": row, "outputs": {}}, live=None)
+            live, content = None, Content()
+            state, error = DAMAGED, f"run.json is damaged ({str(problem)[:_MAX_PROBLEM]}); delete the run"
         with suppress(*UNUSABLE):
             outputs = _outputs(content)
-        shown = str(error) if error and state == State.FAILED else None
+        shown = str(error) if error and state in (State.FAILED, DAMAGED) else None
         run = ListedRun(id=resource_id, job=job, content=content, state=str(state), error=shown, outputs=outputs)
         return Summary.of({"row": run.row, "outputs": outputs}, live=live, is_final=bool(content.get("end_time")))
 

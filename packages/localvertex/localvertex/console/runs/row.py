@@ -5,9 +5,9 @@ entries. So a new column is a new entry.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import isfinite
-from typing import Any
+from typing import Any, NamedTuple
 
 Row = dict[str, Any]
 
@@ -22,30 +22,30 @@ _OPTIONAL = "string | null"
 
 @dataclass(frozen=True, kw_only=True)
 class ListedRun:
-    """A run as its row sees it; the defaults are those of a row without a value."""
+    """A run as its row sees it."""
 
-    id: str = ""
-    job: Mapping[str, Any] = field(default_factory=dict)
+    id: str
+    job: Mapping[str, Any]
     """What the server stored of its job; empty if it did not start the run."""
-    content: Mapping[str, Any] = field(default_factory=dict)
+    content: Mapping[str, Any]
     """Its record; empty if it cannot be read."""
-    state: str = ""
-    error: str | None = None
-    outputs: Mapping[str, Any] = field(default_factory=dict)
+    state: str
+    error: str | None
+    outputs: Mapping[str, Any]
     """Its metrics and parameters, in a size that fits a list."""
 
     @property
     def row(self) -> Row:
         """The row. Rows have several readers, so none may change one."""
-        return {each.name: each.of(self) for each in FIELDS}
+        return {each.name: each.of(self) if each.of else self.content.get(each.name) for each in FIELDS}
 
 
-@dataclass(frozen=True, kw_only=True)
-class Field:
+class Field(NamedTuple):
     """A field of a row."""
 
     name: str
-    of: Callable[[ListedRun], Any]
+    of: Callable[[ListedRun], Any] | None = None
+    """None: the field of the record with this name."""
     type: str = "string"
     """In the scripts."""
     title: str = ""
@@ -53,22 +53,22 @@ class Field:
 
 
 FIELDS = (
-    Field(name="id", of=lambda run: run.id),
-    Field(name="name", title="Run", of=lambda run: run.job.get("displayName") or run.id),
-    Field(name="state", title="State", of=lambda run: run.state),
-    Field(name="pipeline", title="Pipeline", of=lambda run: run.content.get("pipeline_name", "")),
-    Field(name="create_time", title="Created", type=_OPTIONAL, of=lambda run: run.content.get("create_time")),
-    Field(name="start_time", type=_OPTIONAL, of=lambda run: run.content.get("start_time")),
-    Field(name="end_time", type=_OPTIONAL, of=lambda run: run.content.get("end_time")),
-    Field(name="seconds", title="Duration", type="number | null", of=lambda run: run.content.get("seconds")),
-    Field(name="idle_seconds", type="number", of=lambda run: run.content.get("idle_seconds", 0.0)),
-    Field(name="error", type=_OPTIONAL, of=lambda run: run.error[:_MAX_ERROR] if run.error else None),
-    Field(name="resource", type=_OPTIONAL, of=lambda run: run.job.get("name")),
-    Field(name="schedule", type=_OPTIONAL, of=lambda run: _id(run.job.get("scheduleName")) or None),
-    Field(name="is_own", type="boolean", of=lambda run: bool(run.job)),
-    Field(name="labels", type="Record<string, string>", of=lambda run: run.job.get("labels") or {}),
-    Field(name="metrics", type="Record<string, number>", of=lambda run: numbers(run.outputs.get("metrics", {}))),
-    Field(name="parameters", type="Record<string, any>", of=lambda run: run.outputs.get("parameters", {})),
+    Field("id", lambda run: run.id),
+    Field("name", lambda run: run.job.get("displayName") or run.id, title="Run"),
+    Field("state", lambda run: run.state, title="State"),
+    Field("pipeline", lambda run: run.content.get("pipeline_name", ""), title="Pipeline"),
+    Field("create_time", type=_OPTIONAL, title="Created"),
+    Field("start_time", type=_OPTIONAL),
+    Field("end_time", type=_OPTIONAL),
+    Field("seconds", type="number | null", title="Duration"),
+    Field("idle_seconds", lambda run: run.content.get("idle_seconds", 0.0), "number"),
+    Field("error", lambda run: run.error and run.error[:_MAX_ERROR], _OPTIONAL),
+    Field("resource", lambda run: run.job.get("name"), _OPTIONAL),
+    Field("schedule", lambda run: str(run.job.get("scheduleName") or "").rpartition("/")[2] or None, _OPTIONAL),
+    Field("is_own", lambda run: bool(run.job), "boolean"),
+    Field("labels", lambda run: run.job.get("labels") or {}, "Record<string, string>"),
+    Field("metrics", lambda run: numbers(run.outputs.get("metrics", {})), "Record<string, number>"),
+    Field("parameters", lambda run: run.outputs.get("parameters", {}), "Record<string, any>"),
 )
 
 COLUMNS = [{"by": each.name, "title": each.title} for each in FIELDS if each.title]
@@ -84,8 +84,4 @@ def numbers(values: Mapping[str, Any]) -> dict[str, float]:
     return {name: value for name, value in values.items() if is_number(value)}
 
 
-def _id(name: Any) -> str:
-    return str(name or "").rpartition("/")[2]
-
-
-EMPTY = ListedRun().row
+EMPTY = ListedRun(id="", job={}, content={}, state="", error=None, outputs={}).row

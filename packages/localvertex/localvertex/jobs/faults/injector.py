@@ -11,7 +11,7 @@ from localvertex.jobs.faults.requests import Requests
 from localvertex.jobs.goodput.event_files import EventFiles
 from localvertex.jobs.job import PRIMARY
 from localvertex.jobs.replica_process import ReplicaProcess
-from localvertex.jobs.status import MISSED, EventKind, JobEvent
+from localvertex.jobs.status import MISSED, EventKind
 from localvertex.processes.network.metadata_server import MAINTENANCE_EVENT, PREEMPTED
 
 _SIGNALS = {Action.SIGKILL: signal.SIGKILL, Action.SIGTERM: signal.SIGTERM, Action.SIGSTOP: signal.SIGSTOP}
@@ -79,11 +79,11 @@ class FaultInjector:
         requests: Requests,
         replicas: list[ReplicaProcess],
         ledger: FaultLedger,
-        note: Callable[[JobEvent], None],
+        report: Callable[..., None],
         disturb: Disturb,
     ) -> None:
         self._clock, self._requests, self._replicas, self._disturb = clock, requests, replicas, disturb
-        self._ledger, self._note = ledger, note
+        self._ledger, self._report = ledger, report
         self._start = time.monotonic()
         self._departures: list[_Departure] = []
 
@@ -123,7 +123,7 @@ class FaultInjector:
         targets = [each for each in self._replicas if fault.target in (ALL, each.name) and each.is_running]
         text = f"fault: {fault}" if targets else f"fault: {fault}: no process is running there"
         phase = "" if targets else MISSED
-        self._note(JobEvent(kind=EventKind.FAULT, replica=fault.target, action=fault.action, phase=phase, text=text))
+        self._report(text, EventKind.FAULT, replica=fault.target, action=fault.action, phase=phase)
         if not targets:
             self._ledger.miss(fault)
             return

@@ -6,6 +6,7 @@ One loop in the caller's thread makes all decisions. The thread of a trial only 
 import json
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -225,7 +226,7 @@ class TuningRun:
         status = JobStatus(
             state=state,
             replicas=tuple(
-                replica.rename(f"{TRIALS}/{trial_id}/{replica.name}")
+                replace(replica, name=f"{TRIALS}/{trial_id}/{replica.name}")
                 for trial_id, found in running
                 for replica in found.replicas
             ),

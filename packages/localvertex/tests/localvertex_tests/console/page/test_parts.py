@@ -353,7 +353,6 @@ def test_lines_of_a_log_are_found_as_they_are_shown(page: Page, server: Server, 
 def test_a_column_that_the_page_does_not_know_shows_its_value(page: Page) -> None:
     script = """
       const { columnsOf } = await import("/console/runs/runs.js");
-      const { html, render } = await import("/console/ui/html.js");
       const columns = [["name", "Run"], ["state", "State"], ["num_resumes", "Resumes"]];
       const shown = columnsOf("runs", { columns: columns.map(([by, title]) => ({ by, title })) }, ["metrics.loss"]);
       const cell = document.createElement("div");
