@@ -20,7 +20,6 @@ from trainer.command_line import report_errors as report_errors  # a component i
 from trainer.results import outcome
 from trainer.results.baseline import Verdict
 
-_FORCED, _ANYWAY = "by force_promotion; ", "; force_promotion promotes it anyway"
 _TOLERANCE = 0.005
 """Of a figure beside its own predictions, absolute up to 1 and relative above: rounding to two places."""
 
@@ -74,10 +73,10 @@ def compare(
     elif criteria.force_promotion:
         overruled = found.reason
     else:
-        refused = dataclasses.replace(found, reason=f"{found.reason}{_ANYWAY}")
+        refused = dataclasses.replace(found, can_be_forced=True)
     if not model_name:
         reason = (
-            f"{refused.reason if refused else reason}; compared with nothing and not registered: model_name is empty"
+            f"{refused.sentence if refused else reason}; compared with nothing and not registered: model_name is empty"
         )
         write_report(Result(is_promoted=False, reason=reason), comparison, metrics)
         return Outcome("", False, "", "", "")
@@ -136,18 +135,21 @@ def against(champion: Version, criteria: Criteria, *, own: Evidence, goal: Goal)
     if not is_better and criteria.force_promotion:
         better = Result(is_promoted=True, reason="", promotion=labels.BETTER, champion=champion.name)
         return _overrule(better, reason)
-    if promotion:
-        reason += f"; registered without the alias champion{_ANYWAY}"
-    promotion = labels.BETTER if is_better else promotion
-    return Result(is_promoted=is_better, reason=reason, promotion=promotion, champion=champion.name)
+    return Result(
+        is_promoted=is_better,
+        reason=f"{reason}; registered without the alias champion" if promotion else reason,
+        promotion=labels.BETTER if is_better else promotion,
+        champion=champion.name,
+        can_be_forced=bool(promotion),
+    )
 
 
 def _overrule(result: Result, reason: str) -> Result:
     """Return a promotion as one by force_promotion, if there is a reason against it."""
     if not reason or not result.is_promoted:
         return result
-    reasons = "; ".join(filter(None, (reason, result.reason.removeprefix(_FORCED))))
-    return dataclasses.replace(result, reason=f"{_FORCED}{reasons}", promotion=labels.FORCED)
+    reasons = "; ".join(filter(None, (reason, result.reason)))
+    return dataclasses.replace(result, reason=reasons, promotion=labels.FORCED, is_forced=True)
 
 
 def _measure(goal: Goal, found: Evidence) -> Measure | None:

@@ -23,8 +23,6 @@ from trainer.results.comparison.decision import Comparison, decide
 from trainer.results.comparison.not_comparable import NotComparable
 from trainer.results.report import comparison as report
 
-_FORCED, _ANYWAY = "by force_promotion; ", "; force_promotion promotes it anyway"
-
 
 class Outcome(NamedTuple):
     """The outputs of the step."""
@@ -54,6 +52,16 @@ class Result:
     """None if the models could not be compared."""
     is_final: bool = True
     """Whether the same two models get the same result later."""
+    is_forced: bool = False
+    """Whether force_promotion overruled the reason."""
+    can_be_forced: bool = False
+    """Whether force_promotion would overrule it."""
+
+    @property
+    def sentence(self) -> str:
+        """The reason as it is printed and noted."""
+        forced, anyway = "by force_promotion; " * self.is_forced, "; force_promotion promotes it anyway"
+        return f"{forced}{self.reason}{anyway * self.can_be_forced}"
 
 
 WITHOUT_CHAMPION = Result(is_promoted=True, reason="there is no champion", promotion=labels.BETTER)
@@ -203,10 +211,12 @@ def compete(own: Version | None, champion: Version, *, criteria: Criteria, again
     if result.is_promoted and not (result.comparison and not result.comparison.scores.difference):
         return result
     reason = (
-        f"{result.reason.removesuffix(_ANYWAY)}; this checkpoint is {own.name}, and the newer version"
+        f"{result.reason}; this checkpoint is {own.name}, and the newer version"
         f" {champion.number} is the champion; to promote it, give it the alias champion"
     )
-    return dataclasses.replace(result, is_promoted=False, promotion="", reason=reason)
+    return dataclasses.replace(
+        result, is_promoted=False, promotion="", reason=reason, is_forced=False, can_be_forced=False
+    )
 
 
 def note(checkpoint_directory: str, result: Result, criteria: Criteria) -> None:
@@ -216,7 +226,7 @@ def note(checkpoint_directory: str, result: Result, criteria: Criteria) -> None:
         # A refusal is the champion's as long as it is one; a missing file may come back.
         champion=result.champion if result.is_final else "",
         is_promoted=result.is_promoted,
-        reason=result.reason,
+        reason=result.sentence,
         criteria=dataclasses.asdict(criteria),
         promotion=result.promotion,
     )
@@ -242,18 +252,18 @@ def _not_better(evaluation: Mapping[str, Any]) -> Result:
     registered = "; registered without the alias champion" if is_undecided else ""
     return Result(
         is_promoted=False,
-        reason=f"{evaluation['reason']}{registered}{_ANYWAY}",
+        reason=f"{evaluation['reason']}{registered}",
+        can_be_forced=True,
         promotion=labels.UNDECIDED if is_undecided else "",
     )
 
 
 def _with_evaluation(evaluation: Mapping[str, Any], result: Result) -> Result:
     """Return the result with the evaluation's reason, which force_promotion overrules if it is unfavourable."""
+    reason = f"{evaluation['reason']}; {result.reason}"
     if evaluation["verdict"] == Verdict.BETTER or not result.is_promoted:
-        alone = dataclasses.replace(result, reason=f"{evaluation['reason']}; {result.reason}")
-        return result if result.champion else alone
-    reason = f"{_FORCED}{evaluation['reason']}; {result.reason.removeprefix(_FORCED)}"
-    return dataclasses.replace(result, promotion=labels.FORCED, reason=reason)
+        return result if result.champion else dataclasses.replace(result, reason=reason)
+    return dataclasses.replace(result, promotion=labels.FORCED, is_forced=True, reason=reason)
 
 
 def against(
@@ -295,14 +305,13 @@ def against(
             own_name = model_name_for(source)
             another = f"{model_name}-2" if model_name == own_name else own_name
             reason += f", or start another model: --parameter model_name={another}"
-    promotion = labels.BETTER
-    if not is_promoted:
-        is_promoted, promotion = criteria.force_promotion, labels.FORCED if criteria.force_promotion else ""
-        reason = f"{_FORCED}{reason}" if is_promoted else f"{reason}{_ANYWAY}"
+    is_forced = criteria.force_promotion and not is_promoted
     result = Result(
-        is_promoted=is_promoted,
+        is_promoted=is_promoted or is_forced,
         reason=reason,
-        promotion=promotion,
+        promotion=labels.BETTER if is_promoted else labels.FORCED if is_forced else "",
+        is_forced=is_forced,
+        can_be_forced=not (is_promoted or is_forced),
         champion=champion.name,
         comparison=found,
         is_final=is_final,
@@ -318,13 +327,13 @@ def _checkpoints_of(champion: Version, checkpoint_directory: str) -> str:
 
 def write_report(result: Result, page_path: str, metrics: MutableMapping[str, Any]) -> None:
     """Write the page, add the figures, and print the reason."""
-    metrics.update({"is_promoted": float(result.is_promoted), "reason": result.reason})
+    metrics.update({"is_promoted": float(result.is_promoted), "reason": result.sentence})
     if result.comparison:
         metrics.update(report.metrics(result.comparison))
     page = report.render(
         champion=result.champion,
         is_promoted=result.is_promoted,
-        reason=result.reason,
+        reason=result.sentence,
         comparison=result.comparison,
     )
     outputs.write(page_path, page)
@@ -334,4 +343,4 @@ def write_report(result: Result, page_path: str, metrics: MutableMapping[str, An
 def summary(result: Result) -> str:
     """Return a result in one line."""
     champion = f" against {result.champion}" if result.champion else ""
-    return f"{'promoted' if result.is_promoted else 'not promoted'}{champion}: {result.reason}"
+    return f"{'promoted' if result.is_promoted else 'not promoted'}{champion}: {result.sentence}"

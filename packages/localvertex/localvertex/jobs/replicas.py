@@ -21,12 +21,11 @@ from localvertex.jobs.faults.ledger import FaultLedger
 from localvertex.jobs.faults.requests import Requests
 from localvertex.jobs.goodput.event_files import EventFiles
 from localvertex.jobs.goodput.goodput import goodput
-from localvertex.jobs.goodput.timeline import Mark
 from localvertex.jobs.job import CustomJob
 from localvertex.jobs.replica_process import Exit, ReplicaProcess
 from localvertex.jobs.restart_rules import Decision, Restarts, Verdict
 from localvertex.jobs.stalls import StallWatch
-from localvertex.jobs.status import JobState, JobStatus, Outcome
+from localvertex.jobs.status import PERMANENT, EventKind, JobEvent, JobState, JobStatus, Outcome
 from localvertex.processes import logs
 from localvertex.processes.network.loopback import LoopbackPorts
 from localvertex_base.lines import WriteLine
@@ -78,8 +77,9 @@ class JobRun:
         self._stalls = StallWatch(replicas, events)
         self._state = JobState.PENDING
         self._num_restarts = 0
-        self._marks: list[Mark] = []
+        self._noted: list[JobEvent] = []
         self._goodput: dict[str, Any] = {}
+        self._failed_replica = ""
         self._outcome: Outcome | None = None
 
     def execute(self) -> Outcome:
@@ -113,18 +113,20 @@ class JobRun:
             replicas=tuple(each.status(self._id, self._events) for each in self._replicas),
             num_restarts=self._num_restarts,
             num_preemptions=self._restarts.num_preemptions,
-            marks=tuple(self._marks),
+            events=tuple(self._noted),
+            failed_replica=self._failed_replica,
             stalled=self._stalls.sentence if self._state is JobState.RUNNING else "",
             goodput=self._goodput,
         )
 
-    def _log(self, text: str) -> None:
+    def _log(self, kind: EventKind, text: str, **fields: str) -> None:
+        state = fields.get("phase") if kind is EventKind.STATE else ""
         with suppress(OSError):  # a full disk does not end the job
-            logs.add(self._log_file, text)
-        self._marks.append((time.time(), text))
+            logs.add(self._log_file, ": ".join(filter(None, (state, text))))
+        self._noted.append(JobEvent(kind=kind, text=text, **fields))
 
-    def _announce(self, text: str) -> None:
-        self._log(text)
+    def _announce(self, text: str, kind: EventKind = EventKind.NOTE, **fields: str) -> None:
+        self._log(kind, text, **fields)
         self._report(text)
 
     def _start(self, replicas: list[ReplicaProcess]) -> None:
@@ -137,15 +139,15 @@ class JobRun:
         try:
             ended = self._exits.get(timeout=_POLL_SECONDS)
         except Empty:
-            num_marks, stalled = len(self._marks), self._stalls.sentence
+            num_events, stalled = len(self._noted), self._stalls.sentence
             self._has_trained |= self._events.poll()
             self._stalls.check()
             if self._stalls.sentence and not stalled:
-                self._announce(self._stalls.sentence)
+                self._announce(self._stalls.sentence, EventKind.STALL)
             self._injector.carry_out()
             self._ports.confine()
             is_due = time.monotonic() - self._observed_at >= _PROGRESS_SECONDS
-            is_new = len(self._marks) > num_marks or self._stalls.sentence != stalled
+            is_new = len(self._noted) > num_events or self._stalls.sentence != stalled
             if is_new or (self._has_trained and is_due):
                 self._has_trained, self._observed_at = False, time.monotonic()
                 self._observe(self._status)
@@ -179,15 +181,17 @@ class JobRun:
     def _handle_end(self, ended: Exit) -> None:
         ended.replica.note_end(ended.code)
         self._stalls.sentence = ""
-        self._log(f"{ended.replica.name}: exit code {ended.code}")
+        name = ended.replica.name
+        self._log(EventKind.EXIT, f"{name}: exit code {ended.code}", replica=name)
 
     def _follow_up(self, replica: ReplicaProcess, decision: Decision, *, reason: str) -> None:
         """Apply the decision about a replica that failed."""
-        self._log(f"{replica.name}: {decision.reason}")
+        text, phase = f"{replica.name}: {decision.reason}", "" if decision.adds_to_exit_code else PERMANENT
+        self._log(EventKind.DECISION, text, replica=replica.name, action=decision.verdict, phase=phase)
         if decision.verdict is Verdict.FAIL:
             # Reported once, as the job's error.
             reasons = [text for text in (decision.reason if decision.adds_to_exit_code else "", reason) if text]
-            error = f"{replica.name}: {'; '.join(reasons)}"
+            self._failed_replica, error = replica.name, f"{replica.name}: {'; '.join(reasons)}"
             self._end(JobState.FAILED, error, exit_code=replica.exit_code, is_permanent=decision.is_permanent)
             return
         self._report(f"{replica.name}: {f'{reason}; ' if reason else ''}{decision.reason}")
@@ -216,10 +220,9 @@ class JobRun:
         self._wait_for_all()
         self._events.poll()
         self._state = state
-        self._log(f"{state}{f': {error}' if error else ''}")
+        self._log(EventKind.STATE, error, phase=state)
         if all(each.spans for each in self._replicas):
             spans = {each.name: each.spans for each in self._replicas}
-            restarts, marks = self._num_restarts, self._marks
-            self._goodput = goodput(spans, self._events, num_failures=restarts, marks=marks, end=time.time())
+            self._goodput = goodput(spans, self._events, num_failures=self._num_restarts, end=time.time())
         self._outcome = Outcome(status=self._status, error=error, exit_code=exit_code, is_permanent=is_permanent)
         self._observe(self._status)

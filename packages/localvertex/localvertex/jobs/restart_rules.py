@@ -26,11 +26,11 @@ _KILLED = range(129, 128 + signal.NSIG)
 
 
 class Verdict(StrEnum):
-    """Consequence of a failure."""
+    """Consequence of a failure, as facts.csv names it."""
 
-    RESTART_REPLICA = "restart the replica"
-    RESTART_JOB = "restart the job"
-    FAIL = "end the job"
+    RESTART_REPLICA = "restarts the replica"
+    RESTART_JOB = "restarts the job"
+    FAIL = "ends the job"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,12 +61,13 @@ class Restarts:
             reason = f"exit code {code} ({_PERMANENT[code]}) is permanent"
             return _fail(reason, adds_to_exit_code=False, is_permanent=True)
         fact = _EXITS.get(str(code), _EXITS["143" if code in _KILLED else "1"])
-        if fact.here == "ends the job":
+        verdict = Verdict(fact.here)
+        if verdict is Verdict.FAIL:
             reason = f"exit code {code} is the program's own, which is permanent on Vertex AI"
             return _fail(reason, adds_to_exit_code=False)
         if self.scheduling.disable_retries:
             return _fail("disable_retries is set")
-        if fact.here == "restarts the job":
+        if verdict is Verdict.RESTART_JOB:
             return self._retry_job(f"{_MAX_JOB_RETRIES} retries of the job after {fact.about} are used up")
         if self.of_replicas[name] < _MAX_REPLICA_RESTARTS:
             self.of_replicas[name] += 1

@@ -1,16 +1,17 @@
 """A custom job as its caller sees it: where and how it runs, its progress, how it ended."""
 
 import json
+import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from localvertex.jobs.goodput.event_files import EventLog
 from localvertex.jobs.goodput.progress import Progress
-from localvertex.jobs.goodput.timeline import Mark, Span
+from localvertex.jobs.goodput.timeline import Span
 from localvertex.values.buckets import Buckets
 from localvertex_base.userinput import atomic_write
 from localvertex_base.userinput.errors import UserError
@@ -28,6 +29,18 @@ class JobState(StrEnum):
     FAILED = "JOB_STATE_FAILED"
     CANCELLING = "JOB_STATE_CANCELLING"
     CANCELLED = "JOB_STATE_CANCELLED"
+
+
+class EventKind(StrEnum):
+    """A kind of event of a job."""
+
+    FAULT = "fault"
+    EXIT = "exit"
+    DECISION = "decision"
+    """What a failure leads to."""
+    STALL = "stall"
+    STATE = "state"
+    NOTE = "note"
 
 
 FINAL_STATES = (JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED)
@@ -72,9 +85,24 @@ class ReplicaStatus(Progress):
     event_log: EventLog | None = None
     """Where the events of this job begin; None where they cannot be read."""
 
-    def rename(self, name: str) -> "ReplicaStatus":
-        """Return the same status under another name."""
-        return replace(self, name=name)
+
+@dataclass(frozen=True, kw_only=True)
+class JobEvent:
+    """An event of a job: its sentence is for users, and programs read the other fields."""
+
+    kind: EventKind
+    text: str
+    replica: str = ""
+    """A name, or `all`; empty for an event of the job itself."""
+    action: str = ""
+    """An `Action` of faults, or a `Verdict`."""
+    phase: str = ""
+    """The new state of the job; `missed` of a fault without a process; `permanent` of an exit code without restarts."""
+    time: float = field(default_factory=time.time, init=False)
+    """Seconds since the epoch."""
+
+
+MISSED, PERMANENT = "missed", "permanent"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,12 +114,18 @@ class JobStatus:
     num_restarts: int = 0
     """Starts after the first, of single replicas or of the whole job."""
     num_preemptions: int = 0
-    marks: tuple[Mark, ...] = ()
-    """Incidents: faults, exit codes, restarts."""
+    events: tuple[JobEvent, ...] = ()
+    failed_replica: str = ""
+    """The replica whose exit code has ended the job; its log is the one to read."""
     stalled: str = ""
     """Why the job makes no progress, as a sentence; empty while it does."""
     goodput: dict[str, Any] = field(default_factory=dict)
     """How the time was spent; empty until the job has ended."""
+
+    @property
+    def marks(self) -> list[tuple[float, str]]:
+        """The events as time and sentence, for `prove`."""
+        return [(each.time, each.text) for each in self.events]
 
     def as_json(self) -> dict[str, Any]:
         """Return plain values for JSON."""
@@ -128,7 +162,7 @@ class StatusFile:
     def write(self, status: JobStatus) -> None:
         """Note the present status; a full disk does not end the job."""
         processes = [(each.is_running, each.num_starts, each.exit_code) for each in status.replicas]
-        key = status.state, processes, len(status.marks), status.stalled, bool(status.goodput)
+        key = status.state, processes, len(status.events), status.stalled, bool(status.goodput)
         if key != self._written:
             with suppress(OSError):
                 atomic_write.write_text(self._path, json.dumps(self._without_secrets(status.as_json())))

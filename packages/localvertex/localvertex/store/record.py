@@ -14,6 +14,7 @@ from typing import Any
 from localvertex.store import journal
 from localvertex.store.task import State, Task, Values
 from localvertex_base.userinput import atomic_write
+from localvertex_base.userinput.shape import NUMBER, check
 
 FILE, PAGE, LOCK = "run.json", "run.html", ".lock"
 
@@ -31,20 +32,11 @@ MAX_BYTES = 2 << 30
 UNRESTORED = "unrestored"
 """The field with the finished steps that a resumed run has not reached again."""
 
-_FIELDS: dict[str, type | tuple[type, ...]] = {
-    "run_id": str,
-    "state": str,
-    "create_time": str,
-    "pipeline_name": str,
-    "work_dir": str,
-    "seconds": (int, float),
-    "idle_seconds": (int, float),
-    "resume_times": list,
-    "resume_options": list,
-    "update_time": str,
-    "tasks": list,
-    "metrics": list,
-    "models": list,
+_FIELDS: dict[str, Any] = {
+    **dict.fromkeys(("run_id!", "create_time!", "update_time!", "pipeline_name!", "work_dir!"), str),
+    **dict.fromkeys(("seconds!", "idle_seconds!"), NUMBER),
+    **dict.fromkeys(("resume_times!", "resume_options!", "tasks!", "metrics!", "models!"), list),
+    "state!": frozenset(State),
 }
 """Fields that every record has and the commands rely on."""
 
@@ -230,7 +222,8 @@ def _present(run_dir: Path) -> dict[str, Any]:
     while True:
         last, text = text, _text(run_dir / FILE)
         try:
-            content = _check(json.loads(text))
+            content: dict[str, Any] = json.loads(text)
+            check(content, _FIELDS)
         except RecursionError:
             raise ValueError("it is nested too deeply") from None
         value = content.pop("journal", None)
@@ -245,21 +238,11 @@ def _present(run_dir: Path) -> dict[str, Any]:
                 raise ValueError(f"{position.file} is missing") from None
             continue
         try:
-            return _check(_replay(content, changes)) if changes else content
+            content = _replay(content, changes) if changes else content
+            check(content, _FIELDS)
+            return content
         except (LookupError, TypeError, AttributeError, ArithmeticError) as error:
             raise ValueError(f"{type(error).__name__}: {error}") from None
-
-
-def _check(content: Any) -> dict[str, Any]:
-    """Return a record, or raise ValueError when it is not one."""
-    if not isinstance(content, dict):
-        raise ValueError(f"expected an object, found {type(content).__name__}")
-    for name, kind in _FIELDS.items():
-        if not isinstance(content.get(name), kind):
-            raise ValueError(f"the field {name!r} is missing or of the wrong type")
-    if content["state"] not in set(State):
-        raise ValueError(f"unknown state {content['state']!r}")
-    return content
 
 
 def _replay(content: dict[str, Any], changes: list[journal.Change]) -> dict[str, Any]:

@@ -19,15 +19,14 @@ def read_schema(fields: Fields) -> tuple[str, str]:
     return title, version
 
 
-def read_executor(fields: Fields, unsupported: list[str]) -> Container | Importer | None:
-    """Return the executor of an ExecutorSpec; kinds that never run locally are added to `unsupported`."""
+def read_executor(fields: Fields) -> Container | Importer | str:
+    """Return the executor of an ExecutorSpec; of a kind that never runs locally, the line that says so."""
     if fields.has("container"):
         return _read_container(fields.object("container", _CONTAINER))
     if fields.has("importer"):
         return _read_importer(fields.object("importer", "PipelineDeploymentConfig.ImporterSpec"))
     kinds = [kind for kind in ("resolver", "customJob") if fields.any(kind) is not None]
-    unsupported.append(f"{fields.path}: executors of the kind {kinds[0] if kinds else 'none'!r} do not run locally")
-    return None
+    return f"{fields.path}: executors of the kind {kinds[0] if kinds else 'none'!r} do not run locally"
 
 
 def _read_container(fields: Fields) -> Container:

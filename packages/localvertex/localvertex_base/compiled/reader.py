@@ -31,7 +31,7 @@ def read_pipeline(document: Mapping[str, Any], platforms: dict[str, Any] | None 
         platforms: Its second document, for the settings of single platforms.
     """
     fields = _spec_fields(document)
-    info, unsupported = fields.object("pipelineInfo", "PipelineInfo"), list[str]()
+    info, unsupported = fields.object("pipelineInfo", "PipelineInfo"), dict[str, str]()
     pipeline = Pipeline(
         schema_version=_schema_version(fields),
         name=info.required("name", str),
@@ -42,7 +42,7 @@ def read_pipeline(document: Mapping[str, Any], platforms: dict[str, Any] | None 
         executors=_read_executors(fields, unsupported),
         job=read_job(document, fields.problems) if "pipelineSpec" in document else JobSettings(),
         platforms=platforms or {},
-        unsupported=tuple(unsupported),
+        unsupported=unsupported,
         problems=fields.problems,
     )
     fields.finish()
@@ -68,11 +68,15 @@ def _schema_version(fields: Fields) -> str:
     return version
 
 
-def _read_executors(fields: Fields, unsupported: list[str]) -> dict[str, Any]:
-    deployment = fields.object("deploymentSpec", "PipelineDeploymentConfig")
-    listed = deployment.objects("executors", "PipelineDeploymentConfig.ExecutorSpec")
-    executors = {key: read_executor(inner, unsupported) for key, inner in listed}
-    return {key: executor for key, executor in executors.items() if executor is not None}
+def _read_executors(fields: Fields, unsupported: dict[str, str]) -> dict[str, Any]:
+    deployment, executors = fields.object("deploymentSpec", "PipelineDeploymentConfig"), dict[str, Any]()
+    for key, inner in deployment.objects("executors", "PipelineDeploymentConfig.ExecutorSpec"):
+        found = read_executor(inner)
+        if isinstance(found, str):
+            unsupported[key] = found
+        else:
+            executors[key] = found
+    return executors
 
 
 def _read_component(name: str, fields: Fields) -> Component:

@@ -191,8 +191,8 @@ class Pipeline:
     """Settings of the PipelineJob around the pipeline."""
     platforms: dict[str, Any]
     """The second YAML document, empty when there is none."""
-    unsupported: tuple[str, ...]
-    """Features that were understood but do not run locally, each with its path."""
+    unsupported: dict[str, str]
+    """By the label of an executor that never runs locally the line that says so, with its path."""
     problems: list[str]
     """Errors of the file, each with its path; the model has the rest."""
 

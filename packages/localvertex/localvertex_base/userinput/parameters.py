@@ -68,6 +68,14 @@ class ParameterSpec:
 Declared = Mapping[str, ParameterSpec]
 
 
+class WrongValue(UserError):
+    """A parameter cannot have this value; `text` is for a form, which has its name beside it."""
+
+    def __init__(self, name: str, found: str, expected: str) -> None:
+        super().__init__(f"parameter {name!r} is {found}; expected {expected}")
+        self.text = f"found {found}; expected {expected}"
+
+
 def read_given(declared: Declared, options: Sequence[str], path: str | Path | None = None) -> dict[str, Any]:
     """Return the values of a parameter file and of `NAME=VALUE` options, which override the file.
 
@@ -238,10 +246,10 @@ def _convert(name: str, value: Any, spec: ParameterSpec) -> Any:
         raise _wrong_type(name, value, spec) from None
     if spec.literals and result not in spec.literals:
         allowed = ", ".join(map(str, spec.literals))
-        raise UserError(f"parameter {name!r} is {quote(value)}; expected one of {allowed}")
+        raise WrongValue(name, quote(value), f"one of {allowed}")
     return result
 
 
 def _wrong_type(name: str, value: Any, spec: ParameterSpec) -> UserError:
     example = EXAMPLES.get(spec.type, "null")
-    return UserError(f"parameter {name!r} is {quote(value)}; expected {spec.type}, such as {example}")
+    return WrongValue(name, quote(value), f"{spec.type}, such as {example}")

@@ -1,32 +1,5 @@
 // Types of what the server answers and of what modules share. They are global: JSDoc of every file may name them.
 
-/** A row of `GET /local/runs`. */
-interface RunRow {
-  id: string;
-  /** The display name, or the id. */
-  name: string;
-  pipeline: string;
-  state: string;
-  create_time: string | null;
-  start_time: string | null;
-  end_time: string | null;
-  seconds: number | null;
-  error: string | null;
-  labels: Record<string, string>;
-  /** Metrics that are numbers. */
-  metrics: Record<string, number>;
-  /** Parameters that differ between the rows of the answer. */
-  parameters: Record<string, any>;
-  /** The name of the PipelineJob, if the run was started through the API. */
-  resource: string | null;
-  /** The id of the schedule that started it. */
-  schedule: string | null;
-  /** Whether it has a run.html. */
-  has_page: boolean;
-  /** Whether this server started it, and can therefore stop it. */
-  is_own: boolean;
-}
-
 /** The answer of `GET /local/server`. */
 interface ServerInfo {
   work_dir: string;
@@ -267,8 +240,8 @@ type Target = { path: string; task?: string };
 /** Kind, start and end in seconds from the start of the job. */
 type Segment = [string, number, number];
 
-/** Second, and what happened. */
-type Mark = [number, string];
+/** An event of a job; `time` is in seconds from its start. */
+type JobEvent = Record<"kind" | "replica" | "action" | "phase" | "text", string> & { time: number };
 
 /** A custom job and one log, as their events tell. */
 interface Live {
@@ -801,7 +774,7 @@ interface NameProps {
 interface LaneProps {
   name: string;
   segments: Segment[];
-  marks: Mark[];
+  events: JobEvent[];
   total: number;
 }
 

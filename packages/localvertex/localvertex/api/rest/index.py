@@ -37,7 +37,7 @@ class Summary:
     """Dependencies of the content besides the files of the signature; None: it is read again each time."""
 
     @classmethod
-    def of(cls, content: dict[str, Any] | None, *, live: str, is_final: bool) -> "Summary":
+    def of(cls, content: dict[str, Any] | None, *, live: str | None, is_final: bool) -> "Summary":
         """Build a summary; what has ended and is at rest depends on its files only."""
         return cls(content=content, live="" if is_final and live == AT_REST else live)
 

@@ -4,6 +4,7 @@ They come with google-cloud-aiplatform. Its import takes seconds, so it happens 
 """
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from localvertex.api.rest.errors import invalid
@@ -64,19 +65,23 @@ def check_names(resource: dict[str, Any]) -> None:
     Raises:
         ApiError: A name is too long, or a label has other characters.
     """
+    for field, problem in problems_of_names(resource):
+        raise invalid(f"{field}: {problem}")
+
+
+def problems_of_names(resource: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the field and the reason of each name that `check_names` refuses."""
     name = resource.get("displayName", resource.get("display_name", ""))
     if len(name) > _MAX_NAME:
-        raise invalid(f"displayName: expected up to {_MAX_NAME} characters, found {len(name)}")
+        yield "displayName", f"expected up to {_MAX_NAME} characters, found {len(name)}"
     labels: dict[str, str] = resource.get("labels", {})
     if len(labels) > _MAX_LABELS:
-        raise invalid(f"labels: expected up to {_MAX_LABELS}, found {len(labels)}")
+        yield "labels", f"expected up to {_MAX_LABELS}, found {len(labels)}"
     for key, value in labels.items():
         for kind, text in (("key", key), *([("value", value)] if value else [])):
             if not _LABEL.fullmatch(text) or text != text.lower():
-                raise invalid(
-                    f"labels: {kind} {text[:80]!r} of {key[:80]!r}: expected up to 64 lower-case letters, digits, "
-                    "'_' and '-'"
-                )
+                problem = "expected up to 64 lower-case letters, digits, '_' and '-'"
+                yield "labels", f"{kind} {text[:80]!r} of {key[:80]!r}: {problem}"
 
 
 def field_names(name: str) -> set[str]:

@@ -85,8 +85,8 @@ class Runs(Protocol):
     def exists(self, schedule: Schedule, instant: datetime) -> str:
         """Return the name of the run of an instant; empty when it was not started."""
 
-    def start(self, schedule: Schedule, instant: datetime) -> tuple[bool, str]:
-        """Start a run; return whether it was started, and the service's response as text."""
+    def start(self, schedule: Schedule, instant: datetime) -> tuple[str, str]:
+        """Start a run; return its name, or else an empty one and why it was refused."""
 
     def num_active(self, schedule: Schedule) -> int:
         """Count the runs that have not ended."""
@@ -100,7 +100,7 @@ def settle(schedule: Schedule, now: datetime, runs: Runs) -> bool:
     """
     name = "" if "nextRunTime" not in schedule.content else runs.exists(schedule, schedule.next_run)
     if name:
-        _note(schedule, now, is_started=True, response=f"OK: {name}")
+        _note(schedule, now, name)
     return bool(name)
 
 
@@ -124,8 +124,7 @@ def fire(schedule: Schedule, now: datetime, runs: Runs) -> FiringReport:
         reason = why_full(schedule, runs)
         if reason and schedule.may_wait:
             return FiringReport.WAITS
-        started = (False, f"SKIPPED: {reason}") if reason else runs.start(schedule, schedule.next_run)
-        _note(schedule, now, is_started=started[0], response=started[1])
+        _note(schedule, now, *(("", f"SKIPPED: {reason}") if reason else runs.start(schedule, schedule.next_run)))
     return FiringReport.HANDLED
 
 
@@ -141,9 +140,10 @@ def note_failure(schedule: Schedule, reason: str) -> dict[str, Any]:
     return schedule.content | {"lastScheduledRunResponse": {"scheduledRunTime": instant, "runResponse": reason}}
 
 
-def _note(schedule: Schedule, now: datetime, *, is_started: bool, response: str) -> None:
+def _note(schedule: Schedule, now: datetime, name: str, reason: str = "") -> None:
     content, instant = schedule.content, schedule.next_run
     following = schedule.cron.after(instant)
-    content["startedRunCount"] = str(int(content["startedRunCount"]) + is_started)
+    content["startedRunCount"] = str(int(content["startedRunCount"]) + bool(name))
+    response = f"OK: {name}" if name else reason
     content["lastScheduledRunResponse"] = {"scheduledRunTime": time_text(instant), "runResponse": response}
     content["nextRunTime"], content["updateTime"] = time_text(following), time_text(now)

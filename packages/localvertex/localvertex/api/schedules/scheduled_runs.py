@@ -32,8 +32,8 @@ class ScheduledRuns:
         """Count the runs that have not ended."""
         return self._jobs.num_active(schedule.content["name"])
 
-    def start(self, schedule: Schedule, instant: datetime) -> tuple[bool, str]:
-        """Start a run; return whether it was started, and the service's response as text.
+    def start(self, schedule: Schedule, instant: datetime) -> tuple[str, str]:
+        """Start a run; return its name, or else an empty one and why it was refused.
 
         Raises:
             OSError: It could not be started, e.g. because the disk is full.
@@ -52,9 +52,9 @@ class ScheduledRuns:
         except Exception as error:  # a defect must not keep the schedule from its next instant
             status = error.status.name if isinstance(error, ApiError) else f"INTERNAL: {type(error).__name__}"
             self._log(f"{title} refused: {status}: {error}")
-            return False, f"{status}: {error}"
+            return "", f"{status}: {error}"
         self._log(f"{title} is {job['name']}")
-        return True, f"OK: {job['name']}"
+        return str(job["name"]), ""
 
 
 def location_of(request: dict[str, Any]) -> Location:

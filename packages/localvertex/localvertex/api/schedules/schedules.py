@@ -133,10 +133,10 @@ class Schedules:
         schedule = Schedule(content)
         with self._lock_of(number):
             reason = firing.why_full(schedule, self._runs)
-            is_started, response = (False, reason) if reason else self._runs.start(schedule, self.clock.now())
-        if not is_started:
-            raise ApiError(Status.FAILED_PRECONDITION, response)
-        return response.removeprefix("OK: ")
+            name, reason = ("", reason) if reason else self._runs.start(schedule, self.clock.now())
+        if not name:
+            raise ApiError(Status.FAILED_PRECONDITION, reason)
+        return name
 
     def fire_due(self) -> datetime | None:
         """Start every run that is due; return the next instant, None when there is none."""

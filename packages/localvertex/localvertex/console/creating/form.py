@@ -63,8 +63,7 @@ def read_parameters(source: Source, texts: Mapping[str, Any]) -> tuple[dict[str,
         try:
             values |= _value(name, text, declared)
         except UserError as error:
-            found = str(error).removeprefix(f"parameter {name!r} is ")
-            wrong.append({"field": f"parameters.{name}", "message": found if found == str(error) else f"found {found}"})
+            wrong.append({"field": f"parameters.{name}", "message": error.text})
     for name, spec in declared.items():
         if name in texts:
             continue
@@ -89,7 +88,7 @@ def _value(name: str, text: Any, declared: Mapping[str, ParameterSpec]) -> dict[
     kind = declared[name].type
     value = parse_json(text, "the value") if kind in _JSON_TYPES else from_text(text, kind)
     if value is None:
-        raise UserError(f"parameter {name!r} is null; expected {kind}, such as {EXAMPLES.get(kind, '')}")
+        raise UserError(f"found null; expected {kind}, such as {EXAMPLES.get(kind, '')}")
     values = convert_all(declared, {name: value})
     if problem := documented_problem(declared[name], values[name]):
         raise UserError(problem)

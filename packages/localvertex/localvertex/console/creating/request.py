@@ -7,7 +7,6 @@ from typing import Any
 
 from localvertex.api.pipeline_jobs.request import INPUT_FIELDS
 from localvertex.api.rest import messages
-from localvertex.api.rest.errors import ApiError
 from localvertex.console.creating.form import Details, as_text
 from localvertex.console.creating.source import Source
 from localvertex_base.userinput.parameters import ParameterType
@@ -62,14 +61,9 @@ def read_settings(body: Mapping[str, Any]) -> tuple[Settings, Details]:
         wrong.append({"field": "labels", "message": "expected texts"})
     if wrong:
         return Settings(), wrong
-    for name, resource in (
-        ("display_name", {"displayName": given.get("display_name", "")}),
-        ("labels", {"labels": labels}),
-    ):
-        try:
-            messages.check_names(resource)
-        except ApiError as error:
-            wrong.append({"field": name, "message": str(error).partition(": ")[2]})
+    names = {"displayName": given.get("display_name", ""), "labels": labels}
+    for name, problem in messages.problems_of_names(names):
+        wrong.append({"field": "labels" if name == "labels" else "display_name", "message": problem})
     return Settings(**given), wrong
 
 

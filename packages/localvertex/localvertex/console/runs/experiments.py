@@ -9,7 +9,8 @@ from localvertex.api.rest.store import Store
 from localvertex.console.local_route import LocalCall, local_route
 from localvertex.console.runs.listing import RunList
 from localvertex.console.runs.outputs import Content, small
-from localvertex.console.runs.rows import EMPTY, Pages, Row, is_number
+from localvertex.console.runs.row import EMPTY, Row, numbers
+from localvertex.console.runs.rows import Pages
 
 _CONTEXTS = "metadata/*/*/metadataStores/default/contexts"
 """The collections of all locations."""
@@ -62,6 +63,6 @@ def _row(context: Content) -> Row:
         "state": str(metadata.get("_state", "")),
         "create_time": context.get("createTime"),
         "resource": context["name"],
-        "metrics": {name: value for name, value in small(metrics).items() if is_number(value)},
+        "metrics": numbers(small(metrics)),
         "parameters": small(parameters),
     }

@@ -6,7 +6,8 @@ from typing import Any
 from localvertex.api.rest.store import Store
 from localvertex.console.local_route import LocalCall, local_route
 from localvertex.console.runs.outputs import RunOutputs
-from localvertex.console.runs.rows import Pages, Row
+from localvertex.console.runs.row import Row
+from localvertex.console.runs.rows import Pages
 
 
 class RunList:

@@ -11,14 +11,11 @@ from localvertex.api.pipeline_jobs.records import RunFiles
 from localvertex.api.pipeline_jobs.view import state_and_error
 from localvertex.api.rest.index import Signature, Summary
 from localvertex.api.rest.store import UNUSABLE, Damaged, Store
-from localvertex.console.runs.rows import EMPTY, is_number
+from localvertex.console.runs.row import DAMAGED, ListedRun
 from localvertex.store import record
 from localvertex.store.task import State
 
 _JOBS = "pipelineJobs"
-
-_DAMAGED = "DAMAGED"
-"""The state of a run whose record cannot be read."""
 
 _FINGERPRINT = "fingerprint"
 """The entry of a system.Dataset's metadata that identifies its content."""
@@ -26,8 +23,8 @@ _FINGERPRINT = "fingerprint"
 _MAX_ENTRIES, _MAX_CHARACTERS = 100, 1_000
 """Of metrics and parameters: entries, and characters of one value."""
 
-_MAX_ERROR = 500
-"""Characters of an error that a row has; the run's page has all of them."""
+_MAX_PROBLEM = 400
+"""Characters of what is wrong with a record."""
 
 Content = dict[str, Any]
 
@@ -52,35 +49,19 @@ class RunOutputs(RunFiles):
 
     def summary(self, resource_id: str) -> Summary:
         """Read a run; one that no server started has no job."""
-        live, run_dir, outputs = self.live(resource_id), self._work_dir / resource_id, Content()
-        job = job_of(self._store, resource_id)
-        row = EMPTY | {
-            "id": resource_id,
-            "name": job.get("displayName") or resource_id,
-            "resource": job.get("name"),
-            "schedule": str(job.get("scheduleName") or "").rpartition("/")[2] or None,
-            "is_own": bool(job),
-            "labels": job.get("labels") or {},
-        }
+        live: str | None = self.live(resource_id)
+        run_dir, job, outputs = self._work_dir / resource_id, job_of(self._store, resource_id), Content()
         try:
             content = record.read(run_dir)
             state, error = state_and_error(job, content, run_dir)
         except (OSError, *UNUSABLE) as problem:
-            text = f"run.json is damaged ({str(problem)[:_MAX_ERROR]}); delete the run"
-            return Summary(content={"row": row | {"state": _DAMAGED, "error": text}, "outputs": {}}, live=None)
+            live, content = None, Content()
+            state, error = DAMAGED, f"run.json is damaged ({str(problem)[:_MAX_PROBLEM]}); delete the run"
         with suppress(*UNUSABLE):
             outputs = _outputs(content)
-        row |= {
-            name: content.get(name) for name in ("create_time", "start_time", "end_time", "seconds", "idle_seconds")
-        }
-        row |= {
-            "pipeline": content["pipeline_name"],
-            "state": str(state),
-            "error": str(error)[:_MAX_ERROR] if error and state == State.FAILED else None,
-            "metrics": {name: value for name, value in outputs.get("metrics", {}).items() if is_number(value)},
-            "parameters": outputs.get("parameters", {}),
-        }
-        return Summary.of({"row": row, "outputs": outputs}, live=live, is_final=bool(content.get("end_time")))
+        shown = str(error) if error and state in (State.FAILED, DAMAGED) else None
+        run = ListedRun(id=resource_id, job=job, content=content, state=str(state), error=shown, outputs=outputs)
+        return Summary.of({"row": run.row, "outputs": outputs}, live=live, is_final=bool(content.get("end_time")))
 
 
 def job_of(store: Store, run_id: str) -> Content:

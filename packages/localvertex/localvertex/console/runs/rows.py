@@ -7,30 +7,16 @@ of each pipeline the smallest and the largest value of each metric, by which the
 import json
 from collections import defaultdict
 from collections.abc import Mapping
-from math import isfinite
 from typing import Any
 
 from localvertex.api.rest import filters
 from localvertex.api.rest.errors import invalid
+from localvertex.console.runs.row import COLUMNS, EMPTY, Row, is_number
 from localvertex_base.userinput.spelling import camel
-
-Row = dict[str, Any]
-
-EMPTY: Row = {
-    **dict.fromkeys(("create_time", "start_time", "end_time", "seconds", "error", "resource", "schedule")),
-    **dict.fromkeys(("id", "name", "pipeline", "state"), ""),
-    **{"idle_seconds": 0.0, "is_own": False, "labels": {}, "metrics": {}, "parameters": {}},
-}
-"""A row without a value. Rows have several readers, so none may change one."""
 
 _CAMEL = {name: camel(name) for name in EMPTY}
 
 _DEFAULT_SIZE, _MAX_SIZE = 100, 1000
-
-
-def is_number(value: Any) -> bool:
-    """Return whether a value can be ordered with others, and drawn."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
 
 
 class Pages:
@@ -65,6 +51,7 @@ class Pages:
             "next_page_token": json.dumps(found[size - 1][0]) if len(found) > size else "",
             "total_size": len(passed),
             "pipelines": sorted({each["pipeline"] for each in rows if each["pipeline"]}),
+            "columns": COLUMNS,
             **seen[1],
         }
 

@@ -11,8 +11,8 @@ from localvertex.jobs.faults.requests import Requests
 from localvertex.jobs.goodput.event_files import EventFiles
 from localvertex.jobs.job import PRIMARY
 from localvertex.jobs.replica_process import ReplicaProcess
+from localvertex.jobs.status import MISSED, EventKind
 from localvertex.processes.network.metadata_server import MAINTENANCE_EVENT, PREEMPTED
-from localvertex_base.lines import WriteLine
 
 _SIGNALS = {Action.SIGKILL: signal.SIGKILL, Action.SIGTERM: signal.SIGTERM, Action.SIGSTOP: signal.SIGSTOP}
 
@@ -79,7 +79,7 @@ class FaultInjector:
         requests: Requests,
         replicas: list[ReplicaProcess],
         ledger: FaultLedger,
-        report: WriteLine,
+        report: Callable[..., None],
         disturb: Disturb,
     ) -> None:
         self._clock, self._requests, self._replicas, self._disturb = clock, requests, replicas, disturb
@@ -121,7 +121,9 @@ class FaultInjector:
 
     def _inflict(self, fault: Fault, now: float) -> None:
         targets = [each for each in self._replicas if fault.target in (ALL, each.name) and each.is_running]
-        self._report(f"fault: {fault}" if targets else f"fault: {fault}: no process is running there")
+        text = f"fault: {fault}" if targets else f"fault: {fault}: no process is running there"
+        phase = "" if targets else MISSED
+        self._report(text, EventKind.FAULT, replica=fault.target, action=fault.action, phase=phase)
         if not targets:
             self._ledger.miss(fault)
             return

@@ -15,34 +15,30 @@ class FaultLedger:
 
     def __init__(self, given: Iterable[Fault] = ()) -> None:
         self._lock = threading.Lock()
-        self._injected: set[str] = set()
-        self._unused = {_name(fault): _NO_JOB for fault in given}
+        self._injected: set[Fault] = set()
+        self._unused = dict.fromkeys(given, _NO_JOB)
 
     def plan(self, faults: Iterable[Fault]) -> None:
         """Note that a custom job with these faults has started."""
         with self._lock:
-            for name in map(_name, faults):
-                if name not in self._injected and self._unused.get(name) != _NO_PROCESS:
-                    self._unused[name] = _JOB_ENDED
+            for fault in faults:
+                if fault not in self._injected and self._unused.get(fault) != _NO_PROCESS:
+                    self._unused[fault] = _JOB_ENDED
 
     def inject(self, fault: Fault) -> None:
         """Note that a fault happened."""
         with self._lock:
-            self._injected.add(_name(fault))
-            self._unused.pop(_name(fault), None)
+            self._injected.add(fault)
+            self._unused.pop(fault, None)
 
     def miss(self, fault: Fault) -> None:
         """Note that a fault was due while no process was running there."""
         with self._lock:
-            if _name(fault) not in self._injected:
-                self._unused[_name(fault)] = _NO_PROCESS
+            if fault not in self._injected:
+                self._unused[fault] = _NO_PROCESS
 
     @property
     def unused(self) -> list[str]:
         """The faults that did not happen, as sentences."""
         with self._lock:
-            return [f"{name} did not happen: {reason}" for name, reason in self._unused.items()]
-
-
-def _name(fault: Fault) -> str:
-    return f"fault {fault}"
+            return [f"fault {fault} did not happen: {reason}" for fault, reason in self._unused.items()]

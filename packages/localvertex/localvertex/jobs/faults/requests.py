@@ -9,7 +9,6 @@ import json
 import os
 import stat
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +19,6 @@ from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.regular_files import open_regular
 
 FILE = "fault-requests.jsonl"
-
-_ACTIONS = {"kill": Action.SIGKILL, "freeze": Action.SIGSTOP, "preempt": Action.PREEMPT}
 
 _MAX_GRACE_SECONDS = 3600.0
 
@@ -39,45 +36,28 @@ class FaultRefused(UserError):
         self.is_wrong = is_wrong
 
 
-@dataclass(frozen=True, kw_only=True)
-class Request:
-    """One request."""
+def _fault(content: Mapping[str, Any], seconds: float = 0.0) -> Fault:
+    """Return the fault that a request asks for, which happens this long after the start of the job.
 
-    replica: str
-    action: Action
-    grace_seconds: float
-
-    @classmethod
-    def of(cls, content: Mapping[str, Any]) -> "Request":
-        """Read a request.
-
-        Raises:
-            Refused: It is not one.
-        """
-        unknown = content.keys() - {"replica", "action", "grace_seconds"}
-        if unknown:
-            raise FaultRefused(
-                f"{min(map(str, unknown))}: expected replica, action and grace_seconds only", is_wrong=True
-            )
-        name, replica = content.get("action"), content.get("replica")
-        if not isinstance(replica, str) or not replica:
-            raise FaultRefused("replica is missing; name one, like workerpool1-0", is_wrong=True)
-        if not isinstance(name, str) or name not in _ACTIONS:
-            raise FaultRefused(f"action {name!r}: expected {', '.join(_ACTIONS)}", is_wrong=True)
-        action = _ACTIONS[name]
-        grace = content.get("grace_seconds")
-        if grace is None:
-            grace = DEFAULT_GRACE_SECONDS.get(action, 0.0)
-        elif action not in DEFAULT_GRACE_SECONDS:
-            raise FaultRefused(f"grace_seconds: {name} has no grace time; leave it out", is_wrong=True)
-        if isinstance(grace, bool) or not isinstance(grace, int | float) or not 0 <= grace <= _MAX_GRACE_SECONDS:
-            raise FaultRefused(f"grace_seconds {grace!r}: expected 0 to {_MAX_GRACE_SECONDS:g}", is_wrong=True)
-        return cls(replica=replica, action=action, grace_seconds=float(grace))
-
-    def fault(self, seconds: float) -> Fault:
-        """Return the fault that happens now, this long after the start of the job."""
-        at = round(seconds, 1)
-        return Fault(action=self.action, target=self.replica, at_seconds=at, grace_seconds=self.grace_seconds)
+    Raises:
+        FaultRefused: It is not a request.
+    """
+    unknown = content.keys() - {"replica", "action", "grace_seconds"}
+    if unknown:
+        raise FaultRefused(f"{min(map(str, unknown))}: expected replica, action and grace_seconds only", is_wrong=True)
+    name, replica, grace = (content.get(each) for each in ("action", "replica", "grace_seconds"))
+    if not isinstance(replica, str) or not replica:
+        raise FaultRefused("replica is missing; name one, like workerpool1-0", is_wrong=True)
+    action = next((each for each in Action if each == name), None)
+    if action is None:
+        raise FaultRefused(f"action {name!r}: expected {', '.join(Action)}", is_wrong=True)
+    grace = DEFAULT_GRACE_SECONDS.get(action, 0.0) if grace is None else grace
+    if isinstance(grace, bool) or not isinstance(grace, int | float) or not 0 <= grace <= _MAX_GRACE_SECONDS:
+        raise FaultRefused(f"grace_seconds {grace!r}: expected 0 to {_MAX_GRACE_SECONDS:g}", is_wrong=True)
+    try:
+        return Fault(action=action, target=replica, at_seconds=round(seconds, 1), grace_seconds=float(grace))
+    except UserError as error:
+        raise FaultRefused(str(error), is_wrong=True) from None
 
 
 def write(folder: Path, status: Mapping[str, Any], content: Mapping[str, Any]) -> None:
@@ -89,23 +69,23 @@ def write(folder: Path, status: Mapping[str, Any], content: Mapping[str, Any]) -
         content: The request: replica, action, grace_seconds.
 
     Raises:
-        Refused: The job has no such replica, or it is not running.
+        FaultRefused: The job has no such replica, or it is not running.
         OSError: The request cannot be written.
     """
     replicas = {each["name"]: each for each in status.get("replicas", [])}
-    request = Request.of(content)
-    if request.replica not in replicas:
+    target = _fault(content).target
+    if target not in replicas:
         names = ", ".join(replicas) or "no replica yet"
-        raise FaultRefused(f"the job has no {request.replica[:100]}; it has {names}", is_wrong=True)
-    if not replicas[request.replica]["is_running"]:
-        raise FaultRefused(f"{request.replica} has no running process at the moment")
+        raise FaultRefused(f"the job has no {target[:100]}; it has {names}", is_wrong=True)
+    if not replicas[target]["is_running"]:
+        raise FaultRefused(f"{target} has no running process at the moment")
     # The replicas of a trial are in its own folder.
-    trial, _, own_name = request.replica.rpartition("/")
-    job_id = replicas[request.replica].get("job_id")
+    trial, _, own_name = target.rpartition("/")
+    job_id = replicas[target].get("job_id")
     place = (folder / trial).resolve()
     # Replicas of a job of the API can write its status.
     if not job_id or place != folder.resolve() / trial or not place.is_relative_to(folder.resolve()):
-        raise FaultRefused(f"{request.replica} was not started by this version of localvertex")
+        raise FaultRefused(f"{target} was not started by this version of localvertex")
     _append(folder / trial / FILE, json.dumps({"job": job_id, **content, "replica": own_name}).encode())
 
 
@@ -149,13 +129,13 @@ class Requests:
             try:
                 content = json.loads(line)
                 job_id = content.pop("job")
-                request = Request.of(content)
+                fault = _fault(content, seconds)
             except (ValueError, AttributeError, KeyError, TypeError, RecursionError, FaultRefused):
                 self._ignore(line)
                 continue
-            if job_id == self._job_id and request.replica in self._names:
-                found.append(request.fault(seconds))
-                if request.action is Action.PREEMPT and not self._is_spot:
+            if job_id == self._job_id and fault.target in self._names:
+                found.append(fault)
+                if fault.action is Action.PREEMPT and not self._is_spot:
                     self._warn(NOT_SPOT)
         return found
 

@@ -4,14 +4,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from localvertex.jobs.goodput.event_files import EventFiles
-from localvertex.jobs.goodput.timeline import Mark, SegmentKind, Span, Timeline, coarsen, timeline
+from localvertex.jobs.goodput.timeline import SegmentKind, Span, Timeline, coarsen, timeline
 
 _NUM_DRAWN = 1000
 """Segments shorter than the job's time divided by this are merged with their neighbours."""
 
 
 def goodput(
-    spans: Mapping[str, Sequence[Span]], events: EventFiles, *, num_failures: int, marks: Sequence[Mark], end: float
+    spans: Mapping[str, Sequence[Span]], events: EventFiles, *, num_failures: int, end: float
 ) -> dict[str, Any]:
     """Compute the goodput of a job until `end`, as in run.json (docs/faults.md). Times count from its start.
 
@@ -21,7 +21,6 @@ def goodput(
         spans: The processes of all replicas, the primary first; each has been started.
         events: The events that they wrote.
         num_failures: Restarts of replicas or of the job.
-        marks: Incidents during the job.
         end: The end of the job, or the present, in seconds since the epoch.
     """
     primary = next(iter(spans))
@@ -42,7 +41,6 @@ def goodput(
         "num_lost_steps": own.num_lost_steps,
         "num_failures": num_failures,
         "timeline": {name: _drawn_segments(each, start, total) for name, each in timelines.items()},
-        "marks": [[round(max(time - start, 0.0), 3), text] for time, text in marks],
     }
 
 
@@ -65,7 +63,6 @@ def add_up(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "seconds": {kind: value for kind, value in seconds.items() if any(kind in each for each in every)},
         **sums,
         "timeline": {},
-        "marks": [],
     }
 
 

@@ -18,10 +18,6 @@ class Span:
     exit_code: int | None = None
 
 
-Mark = tuple[float, str]
-"""Something that happened: seconds since the epoch, and a line of text."""
-
-
 class SegmentKind(StrEnum):
     """How a segment of time was spent."""
 

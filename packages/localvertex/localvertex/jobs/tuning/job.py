@@ -75,7 +75,7 @@ def read_counts(message: dict[str, Any]) -> list[int]:
     for name, least in COUNTS.items():
         count = message.get(name, 0)
         if not isinstance(count, int) or isinstance(count, bool) or count < least:
-            raise UserError(f"{name}: expected an integer of at least {least}, found {quote(count)}")
+            raise UserError(f"expected an integer of at least {least}, found {quote(count)}", path=name)
         counts.append(count)
     return counts
 

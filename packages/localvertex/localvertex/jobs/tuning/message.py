@@ -20,10 +20,10 @@ class Message:
             UserError: It is not.
         """
         if not isinstance(value, dict):
-            raise UserError(f"{path}: expected an object, found {quote(value)}")
+            raise UserError(f"expected an object, found {quote(value)}", path=path)
         for name in value:
             if name not in names:
-                raise UserError(f"{path}: unknown field {quote(name)}{did_you_mean(str(name), names)}")
+                raise UserError(f"unknown field {quote(name)}{did_you_mean(str(name), names)}", path=path)
         self.path, self._fields = path, value
 
     def has(self, name: str) -> bool:
@@ -42,7 +42,7 @@ class Message:
         """Return a name without spaces."""
         value = self._fields.get(field)
         if not isinstance(value, str) or not value or any(each.isspace() for each in value):
-            raise UserError(f"{self.name_of(field)}: expected a name without spaces, found {quote(value)}")
+            raise UserError(f"expected a name without spaces, found {quote(value)}", path=self.name_of(field))
         return value
 
     def number(self, field: str) -> float:
@@ -55,7 +55,7 @@ class Message:
         if isinstance(value, str) and value.removeprefix("-").isdecimal():
             return int(value)
         if not isinstance(value, int) or isinstance(value, bool):
-            raise UserError(f"{self.name_of(field)}: expected an integer, found {quote(value)}")
+            raise UserError(f"expected an integer, found {quote(value)}", path=self.name_of(field))
         return value
 
     def enumeration(self, field: str, kind: type[Enumeration]) -> Enumeration:
@@ -64,14 +64,14 @@ class Message:
         found = [each for each in kind if value == each.name or (value == each.value and not isinstance(value, bool))]
         if not found:
             names = join_or(each.name for each in kind)
-            raise UserError(f"{self.name_of(field)}: expected {names}, found {quote(value)}")
+            raise UserError(f"expected {names}, found {quote(value)}", path=self.name_of(field))
         return found[0]
 
     def items(self, field: str) -> list[Any]:
         """Return a list, an empty one by default."""
         value = self._fields.get(field, [])
         if not isinstance(value, list):
-            raise UserError(f"{self.name_of(field)}: expected a list, found {quote(value)}")
+            raise UserError(f"expected a list, found {quote(value)}", path=self.name_of(field))
         return value
 
 
@@ -82,5 +82,5 @@ def parse_number(value: Any, path: str) -> float:
         UserError: It is not one.
     """
     if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
-        raise UserError(f"{path}: expected a number, found {quote(value)}")
+        raise UserError(f"expected a number, found {quote(value)}", path=path)
     return value

@@ -65,24 +65,23 @@ def read_parameter(value: Any, path: str) -> Parameter:
     name = message.identifier("parameter_id")
     kinds = [kind for kind in ValueKind if message.has(kind)]
     if len(kinds) != 1:
-        raise UserError(
-            f"{path} ({name}): expected one of {join_or(ValueKind)}, found {join_or(kinds, 'and') or 'none'}"
-        )
+        found = join_or(kinds, "and") or "none"
+        raise UserError(f"expected one of {join_or(ValueKind)}, found {found}", path=f"{path} ({name})")
     kind, scale = kinds[0], message.enumeration("scale_type", Scale)
     space_path = f"{message.name_of(kind)} ({name})"
     is_range = kind in (ValueKind.DOUBLE, ValueKind.INTEGER)
     fields = ("min_value", "max_value") if is_range else ("values",)
     space = Message(message.value(kind, {}), space_path, (*fields, "default_value"))
     if space.has("default_value"):
-        raise UserError(f"{space_path}.default_value: hyperparameter tuning jobs do not support it; remove it")
+        raise UserError("hyperparameter tuning jobs do not support it; remove it", path=space.name_of("default_value"))
     parameter = Parameter(name=name, kind=kind, path=path, scale=scale, **_feasible_space(space, kind))
     if kind is ValueKind.CATEGORICAL and scale is not Scale.SCALE_TYPE_UNSPECIFIED:
-        raise UserError(f"{message.name_of('scale_type')} ({name}): leave it unset for a categorical parameter")
+        raise UserError("leave it unset for a categorical parameter", path=f"{message.name_of('scale_type')} ({name})")
     if scale.is_logarithmic and (low := min([parameter.minimum] if is_range else map(float, parameter.values))) <= 0:
-        raise UserError(f"{space_path}: {scale.name} needs values above 0, found {low:g}")
+        raise UserError(f"{scale.name} needs values above 0, found {low:g}", path=space_path)
     if message.items("conditional_parameter_specs"):
-        path = message.name_of("conditional_parameter_specs")
-        raise UserError(f"{path} ({name}): conditional parameters do not run locally; give all to each trial")
+        path = f"{message.name_of('conditional_parameter_specs')} ({name})"
+        raise UserError("conditional parameters do not run locally; give all to each trial", path=path)
     return parameter
 
 
@@ -91,16 +90,16 @@ def _feasible_space(space: Message, kind: ValueKind) -> dict[str, Any]:
         read = space.number if kind is ValueKind.DOUBLE else space.int64
         minimum, maximum = read("min_value"), read("max_value")
         if minimum > maximum:
-            raise UserError(f"{space.path}: min_value {minimum:g} is above max_value {maximum:g}")
+            raise UserError(f"min_value {minimum:g} is above max_value {maximum:g}", path=space.path)
         return {"minimum": minimum, "maximum": maximum}
     values = _values(space.items("values"), kind, space.name_of("values"))
     if not values:
-        raise UserError(f"{space.path}: the list of values is empty")
+        raise UserError("the list of values is empty", path=space.path)
     if kind is ValueKind.DISCRETE and len(values) > _MAX_DISCRETE_VALUES:
-        raise UserError(f"{space.path}: at most {_MAX_DISCRETE_VALUES} values are possible, found {len(values)}")
+        raise UserError(f"at most {_MAX_DISCRETE_VALUES} values are possible, found {len(values)}", path=space.path)
     for position, value in enumerate(values):
         if any(_is_same(value, each) for each in values[:position]):
-            raise UserError(f"{space.path}: the value {quote(value)} is repeated")
+            raise UserError(f"the value {quote(value)} is repeated", path=space.path)
     return {"values": values}
 
 
@@ -109,7 +108,7 @@ def _values(values: list[Any], kind: ValueKind, path: str) -> tuple[Value, ...]:
         return tuple(parse_number(each, path) for each in values)
     for each in values:
         if not isinstance(each, str):
-            raise UserError(f"{path}: expected a string, found {quote(each)}")
+            raise UserError(f"expected a string, found {quote(each)}", path=path)
     return tuple(values)
 
 

@@ -6,6 +6,7 @@ One loop in the caller's thread makes all decisions. The thread of a trial only 
 import json
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -64,7 +65,7 @@ class TuningRun:
         self._trials: list[Trial] = []
         self._started: list[TrialRun] = []
         self._running: list[TrialRun] = []
-        self._num_failed = 0
+        self._num_failed, self._failed_replica = 0, ""
         self._shown: JobStatus | None = None
 
     def execute(self) -> list[Trial]:
@@ -200,6 +201,7 @@ class TuningRun:
             fails, rule = not any(each.has_succeeded for each in self._trials), "a trial failed before any succeeded"
         if fails:
             permanent = outcome.is_permanent
+            self._failed_replica = f"{TRIALS}/{trial.id}/{outcome.status.failed_replica}"
             text = f"{rule}: trial {trial.id}: {outcome.error}; its logs are in {TRIALS}/{trial.id}"
             raise TaskFailed(text, exit_code=outcome.exit_code, is_retryable=not permanent)
 
@@ -224,7 +226,7 @@ class TuningRun:
         status = JobStatus(
             state=state,
             replicas=tuple(
-                replica.rename(f"{TRIALS}/{trial_id}/{replica.name}")
+                replace(replica, name=f"{TRIALS}/{trial_id}/{replica.name}")
                 for trial_id, found in running
                 for replica in found.replicas
             ),
@@ -232,6 +234,7 @@ class TuningRun:
             num_preemptions=sum(each.status.num_preemptions for each in self._started),
             stalled="; ".join(f"trial {trial_id}: {found.stalled}" for trial_id, found in running if found.stalled),
             goodput=add_up(ended),
+            failed_replica=self._failed_replica,
         )
         if status != self._shown:
             self._shown = status

@@ -74,15 +74,15 @@ def read_study(value: Any) -> Study:
     for name, group in (("metrics", metrics), ("parameters", parameters)):
         names = [each.name for each in group]
         if not names:
-            raise UserError(f"study_spec.{name}: the list is empty")
+            raise UserError("the list is empty", path=message.name_of(name))
         if repeated := next((each for each in names if names.count(each) > 1), ""):
-            raise UserError(f"study_spec.{name}: {repeated!r} is repeated")
+            raise UserError(f"{repeated!r} is repeated", path=message.name_of(name))
     algorithm = message.enumeration("algorithm", Algorithm)
     double = next((each for each in parameters if each.kind is ValueKind.DOUBLE), None)
     if algorithm is Algorithm.GRID_SEARCH and double:
         raise UserError(
-            f"{double.path}: GRID_SEARCH takes no double_value_spec ({double.name}); give discrete values, or use "
-            "RANDOM_SEARCH"
+            f"GRID_SEARCH takes no double_value_spec ({double.name}); give discrete values, or use RANDOM_SEARCH",
+            path=double.path,
         )
     return Study(
         metrics=tuple(metrics),
@@ -95,5 +95,5 @@ def read_study(value: Any) -> Study:
 def _read_metric(value: Any, path: str) -> Metric:
     message = Message(value, path, ("metric_id", "goal", "safety_config"))
     if message.has("safety_config"):
-        raise UserError(f"{message.name_of('safety_config')}: safe search does not run locally; remove it")
+        raise UserError("safe search does not run locally; remove it", path=message.name_of("safety_config"))
     return Metric(name=message.identifier("metric_id"), goal=message.enumeration("goal", Goal))

@@ -103,8 +103,7 @@ def _reason(payload: Payload, read: Callable[[], object]) -> Iterator[str]:
     try:
         read()
     except UserError as error:
-        path, separator, text = str(error).partition(": ")
-        yield f"{_path(payload, path)}{separator}{text}"
+        yield f"{_path(payload, error.path)}: {error.text}"
 
 
 def _path(payload: Payload, path: str) -> str:

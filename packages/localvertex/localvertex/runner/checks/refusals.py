@@ -16,7 +16,6 @@ from localvertex_base.nested import parts
 from localvertex_base.userinput.parameters import ParameterType
 from localvertex_base.userinput.spelling import quote
 
-_EXECUTORS = "deploymentSpec.executors."
 _MAX_TASKS = 10_000
 
 _MAX_DEPTH = 50
@@ -25,8 +24,8 @@ _MAX_DEPTH = 50
 
 def refusals(pipeline: Pipeline, containers: Choice | None = None) -> list[str]:
     """Return what cannot run here, one line each; an empty list if the pipeline can run."""
-    labels = {"", *(each.executor for each in pipeline.reachable)}
-    unsupported = [Refusal(each, "step", _label(each)) for each in pipeline.unsupported if _label(each) in labels]
+    labels = {each.executor for each in pipeline.reachable}
+    unsupported = [Refusal(text, "step", label) for label, text in pipeline.unsupported.items() if label in labels]
     reasons = [*unsupported, *platforms.refusals(pipeline.platforms)]
     reasons += [*_reference_refusals(pipeline), *circles(pipeline)]
     for component in pipeline.reachable:
@@ -39,12 +38,6 @@ def refusals(pipeline: Pipeline, containers: Choice | None = None) -> list[str]:
     reasons += serving_containers.refusals(pipeline, containers)
     reasons += cloud_launchers.refusals(pipeline)
     return list(dict.fromkeys(reasons))
-
-
-def _label(reason: str) -> str:
-    """Return the label of the executor that a reason is about; empty for none."""
-    path = reason.partition(": ")[0]
-    return path.removeprefix(_EXECUTORS) if path.startswith(_EXECUTORS) else ""
 
 
 def _reference_refusals(pipeline: Pipeline) -> list[str]:
@@ -195,7 +188,7 @@ def _step_refusals(component: Component, pipeline: Pipeline) -> list[str]:
     if component.given is not None:
         return []
     if executor is None:
-        if any(text.startswith(f"deploymentSpec.executors.{component.executor}:") for text in pipeline.unsupported):
+        if component.executor in pipeline.unsupported:
             return []
         return [f"{component.path}: there is no executor {quote(component.executor, 120)}"]
     runner = find_executor(executor)

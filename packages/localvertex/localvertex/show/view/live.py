@@ -7,10 +7,11 @@ import time
 from dataclasses import asdict
 from typing import Any
 
+from localvertex.jobs.faults.faults import ALL, Action
 from localvertex.jobs.goodput.event_files import EventFiles, EventLog
 from localvertex.jobs.goodput.goodput import add_up, goodput
-from localvertex.jobs.goodput.timeline import Mark, Span
-from localvertex.jobs.status import FINAL_STATES, JobState
+from localvertex.jobs.goodput.timeline import Span
+from localvertex.jobs.status import FINAL_STATES, MISSED, EventKind, JobState
 from localvertex.show.view import shape
 from localvertex.show.view.curves import Curve
 
@@ -22,6 +23,9 @@ _SECONDS = 1.0
 
 _IDLE_SECONDS = 5.0
 """Time between two messages about an idle job."""
+
+_CONDITIONS = {Action.SIGSTOP: "frozen", Action.PREEMPT: "leaving", Action.MAINTENANCE: "leaving"}
+"""Of a replica after a fault, as docs/console.md names them."""
 
 
 class LiveJob:
@@ -54,7 +58,7 @@ class LiveJob:
         stalled = status.get("stalled", "")
         # What changes when a process starts or ends, and not with each step.
         processes = [(each["is_running"], each["num_starts"], each["exit_code"]) for each in status["replicas"]]
-        shown = (is_running, status["state"], len(status.get("marks", [])), stalled, processes)
+        shown = (is_running, status["state"], len(status.get("events", [])), stalled, processes)
         # If the clock was set back, the time since then is negative.
         is_due = is_running and not 0 <= now - self._shown_at < (_SECONDS if has_trained else _IDLE_SECONDS)
         messages: list[Message] = []
@@ -78,22 +82,22 @@ class LiveJob:
 
     def _job(self, status: dict[str, Any], *, is_running: bool, now: float) -> dict[str, Any]:
         """Return the message about the job; times are seconds from its start, which is `start` of the status."""
-        marks: list[Mark] = [(when, text) for when, text in status.get("marks", [])]
+        events: list[dict[str, Any]] = status.get("events", [])
         spans = {each["name"]: [Span(**span) for span in each.get("spans", [])] for each in status["replicas"]}
         # The primary replica is the first that started; of the trials of a tuning job any is.
         spans = {name: found for name, found in sorted(spans.items(), key=_start) if found}
-        end = now if is_running else self._last(spans, marks)
+        end = now if is_running else self._last(spans, events)
         found: dict[str, Any] = dict(status.get("goodput") or {})
         if spans and (not found or "num_trials" in found):
             restarts = status.get("num_restarts", 0)
-            every = goodput(spans, self._events, num_failures=restarts, marks=marks, end=end)
+            every = goodput(spans, self._events, num_failures=restarts, end=end)
             trials = self._trials(spans, end)
             # All trials share the axis of the timeline. The record has the sum of the trials that have ended.
             found = add_up([found, *trials] if found else trials) | {"timeline": every["timeline"]} if trials else every
-        timeline, shown_marks = found.pop("timeline", {}), found.pop("marks", [])
+        timeline = found.pop("timeline", {})
         state = status["state"] if is_running or status["state"] in FINAL_STATES else JobState.FAILED
         start = min((each[0].start for each in spans.values()), default=None)
-        replicas = [self._replica(each, spans, marks, is_running=is_running) for each in status["replicas"]]
+        replicas = [self._replica(each, spans, events, is_running=is_running) for each in status["replicas"]]
         shown = {name: status.get(name) for name in ("num_restarts", "num_preemptions")}
         shown["stalled"] = status.get("stalled", "") if is_running else ""
         return {
@@ -101,7 +105,7 @@ class LiveJob:
             "status": {"state": state, "is_running": is_running, "start": start, **shown, "replicas": replicas},
             "timeline": timeline,
             "goodput": found,
-            "marks": shown_marks,
+            "events": [each | {"time": round(max(each["time"] - (start or 0.0), 0.0), 3)} for each in events],
         }
 
     def _trials(self, spans: dict[str, list[Span]], end: float) -> list[dict[str, Any]]:
@@ -110,17 +114,17 @@ class LiveJob:
         for name, own in spans.items():
             if "/" in name:
                 trials.setdefault(name.rpartition("/")[0], {})[name] = own
-        return [goodput(each, self._events, num_failures=0, marks=[], end=end) for each in trials.values()]
+        return [goodput(each, self._events, num_failures=0, end=end) for each in trials.values()]
 
-    def _last(self, spans: dict[str, list[Span]], marks: list[Mark]) -> float:
+    def _last(self, spans: dict[str, list[Span]], events: list[dict[str, Any]]) -> float:
         """Return the last time at which a job that has no end was seen."""
         times = [max(span.start, span.end or 0.0) for each in spans.values() for span in each]
-        times += [when for when, _ in marks]
+        times += [each["time"] for each in events]
         times += [self._events.of(name)[-1]["time"] for name in spans if self._events.of(name)]
         return max(times, default=0.0)
 
     def _replica(
-        self, entry: dict[str, Any], spans: dict[str, list[Span]], marks: list[Mark], *, is_running: bool
+        self, entry: dict[str, Any], spans: dict[str, list[Span]], events: list[dict[str, Any]], *, is_running: bool
     ) -> dict[str, Any]:
         """Return what the page shows of a replica; `condition` is one of the words of docs/console.md."""
         name, own = entry["name"], spans.get(entry["name"], [])
@@ -130,7 +134,7 @@ class LiveJob:
             shown |= asdict(self._events.progress(name))
         codes = [span.exit_code for span in own if span.end is not None]
         is_alive = bool(entry.get("is_running")) and is_running
-        condition = _condition(name, own, marks, is_alive=is_alive, code=entry.get("exit_code"))
+        condition = _condition(name, own, events, is_alive=is_alive, code=entry.get("exit_code"))
         if condition == "stopped" and is_running:
             condition = "waiting"
         return shown | {"is_running": is_alive, "condition": condition, "exit_codes": codes}
@@ -140,13 +144,17 @@ def _start(item: tuple[str, list[Span]]) -> float:
     return item[1][0].start if item[1] else 0.0
 
 
-def _condition(name: str, spans: list[Span], marks: list[Mark], *, is_alive: bool, code: int | None) -> str:
+def _condition(name: str, spans: list[Span], events: list[dict[str, Any]], *, is_alive: bool, code: int | None) -> str:
     """Return running, frozen, leaving, done or stopped."""
     if not is_alive:
         return "done" if code == 0 else "stopped"
     since = spans[-1].start if spans else 0.0
-    texts = [text for when, text in marks if when >= since]
-    for action, condition in (("SIGSTOP", "frozen"), ("preempt", "leaving"), ("maintenance notice", "leaving")):
-        if any(text.startswith((f"fault: {action} {name} ", f"fault: {action} all ")) for text in texts):
-            return condition
-    return "running"
+    faults = {
+        each["action"]
+        for each in events
+        if each["kind"] == EventKind.FAULT
+        and each["phase"] != MISSED
+        and each["replica"] in (name, ALL)
+        and each["time"] >= since
+    }
+    return next((_CONDITIONS[each] for each in _CONDITIONS if each in faults), "running")

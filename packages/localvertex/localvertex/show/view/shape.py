@@ -12,7 +12,7 @@ from localvertex_base.userinput.shape import NUMBER, OPTIONAL_NUMBER, Wrong, che
 
 _TEXT, _INTEGER = str | None, int | None
 
-_MARKS = [(NUMBER, str)]
+_EVENT = {"time!": NUMBER, **dict.fromkeys(("kind!", "text!", "replica!", "action!", "phase!"), str)}
 
 _SPAN = {"start!": NUMBER, "end": OPTIONAL_NUMBER, "exit_code": _INTEGER}
 
@@ -33,7 +33,6 @@ _GOODPUT = {
     **dict.fromkeys(("num_steps", "num_lost_steps", "num_failures", "num_trials"), int),
     "seconds": {str: NUMBER},
     "timeline": {str: [(str, NUMBER, NUMBER)]},
-    "marks": _MARKS,
     "fraction": OPTIONAL_NUMBER,
 }
 
@@ -42,8 +41,8 @@ _CUSTOM_JOB = {
     "replicas!": [_REPLICA],
     "num_restarts": _INTEGER,
     "num_preemptions": _INTEGER,
-    "stalled": str,
-    "marks": _MARKS,
+    **dict.fromkeys(("stalled", "failed_replica"), str),
+    "events": [_EVENT],
     "goodput?": _GOODPUT,
 }
 

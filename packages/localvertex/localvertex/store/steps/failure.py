@@ -56,21 +56,14 @@ def log_of(content: dict[str, Any], run_dir: Path) -> tuple[Path | None, list[st
         return None, []
     log = run_dir / task["log"]
     # The log of a custom job only names its replica; the replica's own log has the error.
-    error = task.get("error") or ""
+    failed = log.parent / f"{(task.get('custom_job') or {}).get('failed_replica')}.log"
     replicas = [each for each in step_logs.of_replicas(log.parent) if each.stat().st_size]
-    named = [each for each in replicas if _names(error, each.relative_to(log.parent))]
     first = [each for each in replicas if each.parent == log.parent]
-    log = [*named, *first, log][0]
+    log = failed if failed in replicas else [*first, log][0]
     if not log.is_file():
         return None, []
     lines = [line for line in logs.tail(log, 2 * _NUM_LOG_LINES) if not _ROUTINE.match(line)]
-    return log, _without_quoted(lines[-_NUM_LOG_LINES:], error)
-
-
-def _names(error: str, log: Path) -> bool:
-    """Return whether an error belongs to the replica, of a job or a trial, with this log."""
-    replica = f"{log.stem}: "
-    return error.startswith(replica) if len(log.parts) == 1 else f"trial {log.parent.name}: {replica}" in error
+    return log, _without_quoted(lines[-_NUM_LOG_LINES:], task.get("error") or "")
 
 
 def _without_quoted(lines: list[str], error: str) -> list[str]:

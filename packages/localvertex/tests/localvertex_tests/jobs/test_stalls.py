@@ -75,7 +75,7 @@ def test_a_frozen_replica_is_named_once_and_so_are_those_that_wait_for_it(
     assert stalled[0] == stalled[-1] == outcome.status.as_json()["stalled"] == ""
     assert [line for line in lines if line.startswith("no step")] == [sentence]
     assert log().count("no step for ") == 1
-    assert [text for _, text in outcome.status.marks if text.startswith("no step")] == [sentence]
+    assert [each.text for each in outcome.status.events if each.kind == "stall"] == [sentence]
 
 
 @pytest.mark.slow

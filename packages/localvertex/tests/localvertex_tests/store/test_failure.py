@@ -81,9 +81,10 @@ def test_what_kfp_reports_of_every_step_is_left_out_of_the_log_that_explains_a_f
     assert failure.log_of(content, tmp_path) == (log, [wrong])
 
 
-def test_the_log_of_a_tuning_job_is_that_of_the_trial_that_its_error_names(tmp_path: Path) -> None:
-    error = "1 failed trials: trial 10: workerpool0-0: exit code 2: no images; its logs are in trials/10"
-    content = {"tasks": [{"path": "tune", "log": "tune/log.txt", "error": error}], "failed_task": "tune"}
+def test_the_log_of_a_tuning_job_is_that_of_the_trial_that_ended_it(tmp_path: Path) -> None:
+    job = {"failed_replica": "trials/10/workerpool0-0"}
+    task = {"path": "tune", "log": "tune/log.txt", "error": "too many failed", "custom_job": job}
+    content = {"tasks": [task], "failed_task": "tune"}
     for number in (1, 2, 10):
         (tmp_path / "tune" / "trials" / str(number)).mkdir(parents=True)
         (tmp_path / "tune" / "trials" / str(number) / "workerpool0-0.log").write_text(f"trial {number}\n")
@@ -91,6 +92,6 @@ def test_the_log_of_a_tuning_job_is_that_of_the_trial_that_its_error_names(tmp_p
     (tmp_path / "tune" / "debug.log").write_text("of the program itself\n")
     tenth = tmp_path / "tune" / "trials" / "10" / "workerpool0-0.log"
     assert failure.log_of(content, tmp_path) == (tenth, ["trial 10"])
-    content["tasks"][0]["error"] = "there is no model"
+    job["failed_replica"] = "../tune/debug"
     assert failure.log_of(content, tmp_path) == (tmp_path / "tune" / "log.txt", ["tuning job"])
     assert step_logs.of_replicas(tmp_path / "tune")[-1] == tenth

@@ -51,12 +51,12 @@ const GRACE_SECONDS = 30;
 
 /** The title of each fault, and its effects. @type {Record<string, string[]>} */
 const FAULTS = {
-  kill: [
+  SIGKILL: [
     "Kill",
     "The process gets SIGKILL and ends at once, without saving.",
     "The job then restarts by Vertex AI's rules: this replica, or all replicas if the job requires it.",
   ],
-  freeze: [
+  SIGSTOP: [
     "Freeze",
     "The process gets SIGSTOP: it neither continues nor ends. Vertex AI does not detect this.",
     "With exact_resume its peers exit within peer_timeout_seconds, by default 5 minutes; then the job restarts.",
@@ -77,7 +77,7 @@ const FAULTS = {
  */
 export function Replicas({ job, target, logOf }) {
   if (!job) return html`<${Loaded} />`;
-  const { status, timeline, goodput, marks } = job;
+  const { status, timeline, goodput, events } = job;
   const total = length(job);
   const { is_running } = status;
   return html`<div class="job">
@@ -90,7 +90,7 @@ export function Replicas({ job, target, logOf }) {
         ${status.replicas.map(
           (replica) => html`<li class="replica" key=${replica.name}>
             <${Name} replica=${replica} logOf=${logOf} />
-            <${Lane} name=${replica.name} segments=${timeline[replica.name] ?? []} marks=${marks} total=${total} />
+            <${Lane} name=${replica.name} segments=${timeline[replica.name] ?? []} events=${events} total=${total} />
             ${is_running && html`<${Faults} target=${target} replica=${replica} />`}
           </li>`,
         )}
@@ -101,7 +101,7 @@ export function Replicas({ job, target, logOf }) {
         }
       </ul>
       <${Legend} timeline=${timeline} seconds=${goodput.seconds ?? {}} total=${goodput.total_seconds ?? total} />
-      ${marks.length > 0 && html`<${Marks} marks=${marks} />`}
+      ${events.length > 0 && html`<${Events} events=${events} />`}
     <//>
   </div>`;
 }
@@ -157,10 +157,9 @@ function factsOf({ status, goodput }) {
 const fill = (kind) => ({ fill: `var(--${kind})` });
 
 /** What a replica did and when. @param {LaneProps} props */
-function Lane({ name, segments, marks, total }) {
+function Lane({ name, segments, events, total }) {
   const along = (/** @type {number} */ seconds) => `${((seconds / total) * 100).toFixed(3)}%`;
-  const isOf = (/** @type {string} */ text) => text.includes(` ${name} `) || text.includes(" all ");
-  const faults = marks.filter(([, text]) => text.startsWith("fault: ") && isOf(text));
+  const faults = events.filter(({ kind, replica }) => kind === "fault" && [name, "all"].includes(replica));
   return useMemo(
     () => html`<svg class="lane" role="img" aria-label=${spoken(name, segments, faults)}>
       ${segments.map(
@@ -176,9 +175,9 @@ function Lane({ name, segments, marks, total }) {
         .filter(([kind, start, end]) => ((end - start) / total) * 100 > CHARACTER * (kind.length + 1))
         .map(([kind, start, end]) => html`<text class=${kind} x=${along((start + end) / 2)} y="16">${kind}</text>`)}
       ${faults.map(
-        ([second, text]) => html`<g class="fault"><title>${`${duration(second)}: ${text}`}</title>
-          <line x1=${along(second)} x2=${along(second)} y1="-4" y2="28" />
-          <circle cx=${along(second)} cy="-4" r="4" />
+        ({ time, text }) => html`<g class="fault"><title>${`${duration(time)}: ${text}`}</title>
+          <line x1=${along(time)} x2=${along(time)} y1="-4" y2="28" />
+          <circle cx=${along(time)} cy="-4" r="4" />
         </g>`,
       )}
     </svg>`,
@@ -186,13 +185,13 @@ function Lane({ name, segments, marks, total }) {
   );
 }
 
-/** @param {string} name @param {Segment[]} segments @param {Mark[]} faults */
+/** @param {string} name @param {Segment[]} segments @param {JobEvent[]} faults */
 function spoken(name, segments, faults) {
   const parts = Object.keys(KINDS).flatMap((kind) => {
     const seconds = segments.reduce((sum, [each, start, end]) => sum + (each === kind ? end - start : 0), 0);
     return seconds ? [`${kind} ${duration(seconds)}`] : [];
   });
-  return [`Timeline of ${name}: ${parts.join(", ") || "nothing yet"}`, ...faults.map(([, text]) => text)].join("; ");
+  return [`Timeline of ${name}: ${parts.join(", ") || "nothing yet"}`, ...faults.map(({ text }) => text)].join("; ");
 }
 
 /**
@@ -218,15 +217,18 @@ function Legend({ timeline, seconds, total }) {
   </ul>`;
 }
 
-/** Faults, exit codes and restarts, the newest first. @param {{marks: Mark[]}} props */
-function Marks({ marks }) {
+/** @param {JobEvent} event */
+const sentence = ({ kind, phase, text }) => [kind === "state" && label(phase), text].filter(Boolean).join(": ");
+
+/** Faults, exit codes and restarts, the newest first. @param {{events: JobEvent[]}} props */
+function Events({ events }) {
   return html`<div class="marks">
     <h3>Events</h3>
-    <p class="hidden" role="status">${marks.at(-1)?.[1]}</p>
-    <ol reversed aria-label="Events of the job, the newest first" tabindex="0">${marks
+    <p class="hidden" role="status">${sentence(events[events.length - 1])}</p>
+    <ol reversed aria-label="Events of the job, the newest first" tabindex="0">${events
       .map(
-        ([second, text], index) => html`<li key=${index} class=${text.startsWith("fault: ") ? "fault" : ""}>
-          <span class="muted number">${clock(second)}</span><span>${text.replace(/^JOB_STATE_\w+$/, label)}</span>
+        (event, index) => html`<li key=${index} class=${event.kind === "fault" ? "fault" : ""}>
+          <span class="muted number">${clock(event.time)}</span><span>${sentence(event)}</span>
         </li>`,
       )
       .reverse()}</ol>
@@ -242,7 +244,7 @@ function Faults({ target, replica: { name, condition } }) {
         action,
         [title],
       ]) => html`<${Asking} key=${action} verb=${title} aria-label=${`${title} ${name}`} dialog=${Fault}
-        of=${{ target, name, action }} disabled=${!isAlive || (action !== "kill" && condition !== "running")} />`,
+        of=${{ target, name, action }} disabled=${!isAlive || (action !== "SIGKILL" && condition !== "running")} />`,
     )}
   </div>`;
 }

@@ -113,15 +113,16 @@ const fieldsOf = ({ ranges = {}, parameters = [] }) => [
 /** The name of a metric or parameter. @param {string} field */
 const nameOf = (field) => field.slice(field.indexOf(".") + 1);
 
-/** A column of a metric or parameter. @param {string} by @returns {Column} */
-function valueColumn(by, { ranges }) {
-  const [kind, name] = [by.split(".", 1)[0], nameOf(by)];
+/** A column of a value, such as a metric or parameter. @param {string} by @returns {Column} */
+function valueColumn(by, { ranges = {} }, title = nameOf(by)) {
+  const [kind, name] = by.split(/\.(.*)/);
   return {
-    title: name,
+    title,
     by,
     isNumber: true,
+    isWideOnly: true,
     cell: (row) => {
-      const value = row[kind][name];
+      const value = name ? row[kind][name] : row[kind];
       const [low, high] = (kind === "metrics" && ranges[row.pipeline]?.[name]) || [];
       const isBest = low !== high && value === [low, Number.NaN, high][direction(name) + 1];
       return html`${isBest && html`<span class="tag best">best</span>`}${
@@ -131,42 +132,33 @@ function valueColumn(by, { ranges }) {
   };
 }
 
-/** @param {string} tab @param {string[]} fields @returns {Column[]} */
-export function columnsOf(tab, data, fields) {
-  const { noun = "" } = LISTS[tab] ?? {};
-  const page = tab === "jobs" ? "jobs" : "runs";
-  return [
-    {
-      title: page === "jobs" ? "Job" : "Run",
-      by: "name",
-      isName: true,
-      cell: ({ id, name, create_time, error, resource }) => html`
+/** The columns of a list that the console makes itself. */
+const OWN = Object.entries({ name: "Job", state: "State", create_time: "Created", seconds: "Duration" }).map(
+  ([by, title]) => ({ by, title }),
+);
+
+/**
+ * What is shown of a field, if it is more than its value.
+ * @type {(tab: string) => Record<string, Omit<Column, "title">>}
+ */
+const cellsOf = (tab) => ({
+  name: {
+    isName: true,
+    cell: ({ id, name, create_time, error, resource }) => html`
         ${
           resource?.includes("/contexts/")
             ? html`<bdi>${name}</bdi>`
-            : html`<a class="title" href=${link([page, id])}>${name}</a>`
+            : html`<a class="title" href=${link([tab === "jobs" ? "jobs" : "runs", id])}>${name}</a>`
         }
         ${name !== id && html`<div class="muted small"><bdi>${id}</bdi></div>`}
         <div class="narrow-only muted small">${Time({ at: create_time })}</div>
         ${error && html`<div class="error small clamp">${error}</div>`}`,
-    },
-    { title: "State", by: "state", cell: State },
-    ...fields.map((field, index) => ({ ...valueColumn(field, data), isWideOnly: index > 0 })),
-    ...(data.pipelines?.length > (noun === "Pipeline" ? 1 : 0)
-      ? [
-          {
-            title: noun,
-            by: "pipeline",
-            isWideOnly: true,
-            cell: (row) => html`<bdi>${row.pipeline}</bdi>`,
-          },
-        ]
-      : []),
-    {
-      title: "Created",
-      by: "create_time",
-      isWideOnly: true,
-      cell: ({ create_time, schedule, is_own }) => html`${Time({ at: create_time })}
+  },
+  state: { cell: State },
+  pipeline: { isWideOnly: true, cell: (row) => html`<bdi>${row.pipeline}</bdi>` },
+  create_time: {
+    isWideOnly: true,
+    cell: ({ create_time, schedule, is_own }) => html`${Time({ at: create_time })}
         ${
           tab === "runs" &&
           html`<div class="muted small">${
@@ -177,15 +169,21 @@ export function columnsOf(tab, data, fields) {
                 : "Terminal"
           }</div>`
         }`,
-    },
-    {
-      title: "Duration",
-      by: "seconds",
-      isNumber: true,
-      isWideOnly: true,
-      cell: (row) => Duration({ of: row }),
-    },
-  ];
+  },
+  seconds: { isNumber: true, isWideOnly: true, cell: (row) => Duration({ of: row }) },
+});
+
+/** The columns that the server names, and after the state those of metrics and parameters. @returns {Column[]} */
+export function columnsOf(tab, { columns = OWN, pipelines = [], ...data }, /** @type {string[]} */ fields) {
+  const { noun = "" } = LISTS[tab] ?? {};
+  const cells = cellsOf(tab);
+  const named = columns
+    .filter(({ by }) => by !== "pipeline" || pipelines.length > (noun === "Pipeline" ? 1 : 0))
+    .map(({ by, title }) =>
+      by in cells ? { by, title: (by === "pipeline" && noun) || title, ...cells[by] } : valueColumn(by, data, title),
+    );
+  const values = fields.map((field, index) => ({ ...valueColumn(field, data), isWideOnly: index > 0 }));
+  return [...named.slice(0, 2), ...values, ...named.slice(2)];
 }
 
 /** @param {ViewProps} props */
@@ -270,7 +268,7 @@ function Rows({ tab, query, selected, onSelect }) {
   const chosen = fields.flat().filter((each) => (columns ?? fields.flatMap((of) => of.slice(0, 2))).includes(each));
   const shown = useMemo(
     () => columnsOf(tab, data ?? {}, chosen),
-    [JSON.stringify([chosen, data?.ranges, data?.pipelines])],
+    [JSON.stringify([chosen, data?.ranges, data?.pipelines, data?.columns])],
   );
   last = { path, tokens, y: last.path === path ? last.y : 0 };
   useLayoutEffect(() => {

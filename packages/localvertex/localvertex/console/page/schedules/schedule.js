@@ -68,10 +68,11 @@ function Facts({ schedule }) {
 /** The runs of a schedule, also those that were started by hand. @param {any} found - What `useLoad` returned. */
 function History(found) {
   return html`<${Section} title="History">
-    <${Loaded} ...${found}>${({ runs, next_page_token, total_size }) => html`
+    <${Loaded} ...${found}>${({ runs, columns, next_page_token, total_size }) => html`
       ${
         runs.length
-          ? html`<${Table} caption="Runs of this schedule" columns=${columnsOf("schedule", {}, [])} rows=${runs} />`
+          ? html`<${Table} caption="Runs of this schedule" rows=${runs}
+              columns=${columnsOf("schedule", { columns }, [])} />`
           : html`<${Empty} title="No runs yet" />`
       }
       ${next_page_token && html`<p class="muted">and ${total_size - runs.length} earlier runs</p>`}`}<//>

@@ -38,5 +38,5 @@ class Runs:
         span = {"start": 999.0, "end": 1000.0 + len(losses) + 1, "exit_code": 0}
         replica = {"name": "workerpool0-0", "is_running": False, "num_starts": 1, "exit_code": 0, "job_id": "a"}
         replica |= {"spans": [span], "event_log": {"path": str(log), "offset": 0}}
-        job = {"state": "JOB_STATE_SUCCEEDED", "num_restarts": 0, "num_preemptions": 0, "marks": [], "goodput": {}}
+        job = {"state": "JOB_STATE_SUCCEEDED", "num_restarts": 0, "num_preemptions": 0, "events": [], "goodput": {}}
         return {"custom_job": job | {"replicas": [replica]}}

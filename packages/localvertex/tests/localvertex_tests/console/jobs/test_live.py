@@ -31,8 +31,16 @@ def replica(name: str, log: Path, *spans: tuple[float, float | None, int | None]
 
 
 def status(*replicas: dict[str, Any], **fields: Any) -> dict[str, Any]:
-    found = {"state": "JOB_STATE_RUNNING", "num_restarts": 0, "num_preemptions": 0, "marks": [], "goodput": {}}
+    found = {"state": "JOB_STATE_RUNNING", "num_restarts": 0, "num_preemptions": 0, "events": [], "goodput": {}}
     return found | {"replicas": list(replicas)} | fields
+
+
+def event(at: float, text: str, *, kind: str = "note", action: str = "", of: str = "") -> dict[str, Any]:
+    return {"time": START + at, "kind": kind, "text": text, "replica": of, "action": action, "phase": ""}
+
+
+def fault(action: str, of: str = PRIMARY) -> dict[str, Any]:
+    return event(3.0, "any text", kind="fault", action=action, of=of)
 
 
 def events(log: Path, *found: tuple[str, float, dict[str, Any]]) -> None:
@@ -90,17 +98,20 @@ def test_goodput_and_timeline_so_far(log: Path, at: Any) -> None:
 
 def test_a_restart_moves_steps_to_lost_while_the_job_runs(log: Path, at: Any) -> None:
     events(log, ("start", 2.0, {}), steps(6.0, 1, 20, 4.0))
-    marks = [[START + 7, f"fault: SIGKILL {PRIMARY} at 7s"], [START + 7, f"{PRIMARY}: exit code 137"]]
+    incidents = [
+        event(7, "killed", kind="fault", action="SIGKILL", of=PRIMARY),
+        event(7, "137", kind="exit", of=PRIMARY),
+    ]
     live = LiveJob()
     at(8.0)
     live.poll(status(replica(PRIMARY, log, (0.0, None, None))), is_running=True)
     events(log, ("start", 9.0, {}), ("restore", 9.0, {"step": 10, "seconds": 0.0}), steps(11.0, 11, 20, 2.0))
     at(12.0)
     entry = replica(PRIMARY, log, (0.0, 7.0, 137), (8.0, None, None))
-    messages = live.poll(status(entry, num_restarts=1, marks=marks), is_running=True)
+    messages = live.poll(status(entry, num_restarts=1, events=incidents), is_running=True)
     found = job_of(messages)
     assert (found["goodput"]["num_steps"], found["goodput"]["num_lost_steps"]) == (20, 10)
-    assert found["marks"] == [[7.0, f"fault: SIGKILL {PRIMARY} at 7s"], [7.0, f"{PRIMARY}: exit code 137"]]
+    assert found["events"] == [each | {"time": 7.0} for each in incidents]
     assert found["status"]["replicas"][0]["exit_codes"] == [137]
     assert found["status"]["replicas"][0]["condition"] == "running"
     ((_, new),) = [each for each in messages if each[0] == "steps"]
@@ -124,22 +135,25 @@ def test_a_new_attempt_begins_anew(log: Path, at: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("mark", "is_running", "code", "condition"),
+    ("incident", "is_running", "code", "condition"),
     [
-        (f"fault: SIGSTOP {PRIMARY} at 3s", True, None, "frozen"),
-        ("fault: SIGSTOP all at step 3", True, None, "frozen"),
-        (f"fault: SIGSTOP {WORKER} at 3s", True, None, "running"),
-        (f"fault: preempt {PRIMARY} at 3s grace 30s", True, None, "leaving"),
-        ("x", False, 0, "done"),
-        ("x", False, 137, "waiting"),
+        (fault("SIGSTOP"), True, None, "frozen"),
+        (fault("SIGSTOP", "all"), True, None, "frozen"),
+        (fault("SIGSTOP", WORKER), True, None, "running"),
+        (fault("SIGSTOP") | {"phase": "missed"}, True, None, "running"),
+        (fault("preempt"), True, None, "leaving"),
+        (fault("maintenance notice"), True, None, "leaving"),
+        (event(3.0, f"fault: SIGSTOP {PRIMARY} at 3s"), True, None, "running"),
+        (event(3.0, "x"), False, 0, "done"),
+        (event(3.0, "x"), False, 137, "waiting"),
     ],
 )
 def test_the_condition_of_a_replica(
-    log: Path, at: Any, mark: str, is_running: bool, code: int | None, condition: str
+    log: Path, at: Any, incident: dict[str, Any], is_running: bool, code: int | None, condition: str
 ) -> None:
     at(8.0)
     span = (0.0, None if is_running else 6.0, code)
-    found = job_of(LiveJob().poll(status(replica(PRIMARY, log, span), marks=[[START + 3, mark]]), is_running=True))
+    found = job_of(LiveJob().poll(status(replica(PRIMARY, log, span), events=[incident]), is_running=True))
     assert found["status"]["replicas"][0]["condition"] == condition
 
 
@@ -154,11 +168,11 @@ def test_a_job_whose_localvertex_was_killed_is_not_shown_as_running(log: Path, a
 
 def test_a_job_that_has_ended_shows_the_goodput_of_its_record(log: Path, at: Any) -> None:
     at(5000.0)
-    goodput = {"fraction": 0.4, "timeline": {PRIMARY: [["running", 0, 9]]}, "marks": [[1.0, "x"]]}
+    goodput = {"fraction": 0.4, "timeline": {PRIMARY: [["running", 0, 9]]}}
     entry = status(replica(PRIMARY, log, (0.0, 9.0, 0)), state="JOB_STATE_SUCCEEDED", goodput=goodput)
     found = job_of(LiveJob().poll(entry, is_running=False))
     assert found["goodput"] == {"fraction": 0.4}
-    assert (found["timeline"], found["marks"]) == ({PRIMARY: [["running", 0, 9]]}, [[1.0, "x"]])
+    assert found["timeline"] == {PRIMARY: [["running", 0, 9]]}
     assert found["status"]["state"] == "JOB_STATE_SUCCEEDED"
     assert entry["goodput"] == goodput, "the record is not changed"
 
@@ -179,7 +193,7 @@ def test_without_a_job_there_is_nothing() -> None:
 
 def test_a_clock_that_is_set_back_by_an_hour_stops_no_messages(log: Path, at: Any) -> None:
     events(log, ("start", 1.0, {}), steps(3.0, 1, 10, 1.0))
-    entry, live = status(replica(PRIMARY, log, (0.0, None, None)), marks=[[START + 2.0, "a fault"]]), LiveJob()
+    entry, live = status(replica(PRIMARY, log, (0.0, None, None)), events=[event(2.0, "a fault")]), LiveJob()
     at(8.0)
     assert job_of(live.poll(entry, is_running=True))["goodput"]["fraction"] > 0
     assert live.poll(entry, is_running=True) == []
@@ -189,9 +203,9 @@ def test_a_clock_that_is_set_back_by_an_hour_stops_no_messages(log: Path, at: An
     assert (found["goodput"]["num_steps"], found["goodput"]["fraction"]) == (10, None)
     at(-3594.0)
     assert "job" in dict(live.poll(entry, is_running=True))
-    ended = status(replica(PRIMARY, log, (0.0, -3590.0, 0)), marks=[[START - 3590.0, "exit"]])
+    ended = status(replica(PRIMARY, log, (0.0, -3590.0, 0)), events=[event(-3590.0, "exit")])
     found = job_of(LiveJob().poll(ended, is_running=False))
-    assert all(time >= 0 for time, _ in found["marks"])
+    assert all(each["time"] >= 0 for each in found["events"])
 
 
 def test_a_job_that_makes_no_progress_says_why_while_it_is_running(log: Path, at: Any) -> None:

@@ -19,7 +19,7 @@ from localvertex.runner.engine import Options
 from localvertex.store import run_folder
 
 REPLICA = {"name": "workerpool0-0", "is_running": True, "num_starts": 1, "exit_code": None, "spans": []}
-KILL = {"task": "train", "replica": "workerpool0-0", "action": "kill"}
+KILL = {"task": "train", "replica": "workerpool0-0", "action": "SIGKILL"}
 
 
 def job(job_id: str) -> dict[str, Any]:

@@ -50,7 +50,7 @@ def test_a_killed_replica_restarts_before_the_eyes_of_the_user(
         expect(page.get_by_role("dialog")).to_contain_text("SIGKILL")
         page.keyboard.press("Escape")
         expect(page.get_by_role("dialog")).to_have_count(0)
-        assert not any(text.startswith("fault") for _, text in watch.read()["marks"]), "it was not confirmed"
+        assert "fault" not in {each["kind"] for each in watch.read()["events"]}, "it was not confirmed"
         break_(page, f"Kill {WORKER}", "Kill it")
         # No reload: the event stream shows what follows.
         expect(replica).to_contain_text("2 starts")
@@ -115,7 +115,7 @@ def test_a_job_that_makes_no_progress_says_why(browser: Browser, server: Server)
         },
         "timeline": {},
         "goodput": {},
-        "marks": [],
+        "events": [],
     }
     with opened(browser, server, "#/no/view") as page:
         expect(page.locator(".empty")).to_be_visible()

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from localvertex_tests.api.rest.test_index import files_opened
+from localvertex_tests.console import row_types
 from localvertex_tests.support.run_records import job_record, run_record, write, write_job
 
 from localvertex.api.rest.errors import ApiError
@@ -16,6 +17,7 @@ from localvertex.api.rest.store import Store
 from localvertex.console.events.list_changes import ListChanges
 from localvertex.console.local_route import LocalCall
 from localvertex.console.runs.listing import RunList
+from localvertex.console.runs.row import EMPTY, FIELDS
 from localvertex.store import journal, run_folder
 from vertex_testing.server import PARENT
 
@@ -55,6 +57,17 @@ def test_a_list_of_500_runs_reads_only_what_has_changed(tmp_path: Path, page: Pa
     with files_opened() as opened:
         assert ids(page(filter="state=FAILED")) == ["run-00007"]
     assert {Path(each).parent.name for each in opened} == {"run-00007", "pipelineJobs"}
+
+
+def test_a_field_of_a_row_is_one_entry(tmp_path: Path, page: Page) -> None:
+    """The type in the scripts and the columns follow from the entries; EMPTY too, by which lists are ordered."""
+    assert row_types.FILE.read_text() == row_types.text(), "run python -m localvertex_tests.console.row_types"
+    write_job(tmp_path, 1)
+    answer = page()
+    assert [*answer["runs"][0]] == [each.name for each in FIELDS] == [*EMPTY]
+    assert {each["by"] for each in answer["columns"]} == {each.name for each in FIELDS if each.title}
+    for each in answer["columns"]:
+        assert page(order_by=f"{each['by']} desc")["total_size"] == 1
 
 
 def test_runs_of_the_api_of_schedules_and_of_a_terminal_are_listed(tmp_path: Path, page: Page) -> None:

@@ -350,6 +350,18 @@ def test_lines_of_a_log_are_found_as_they_are_shown(page: Page, server: Server, 
     assert hidden["offsets"] == []
 
 
+def test_a_column_that_the_page_does_not_know_shows_its_value(page: Page) -> None:
+    script = """
+      const { columnsOf } = await import("/console/runs/runs.js");
+      const columns = [["name", "Run"], ["state", "State"], ["num_resumes", "Resumes"]];
+      const shown = columnsOf("runs", { columns: columns.map(([by, title]) => ({ by, title })) }, ["metrics.loss"]);
+      const cell = document.createElement("div");
+      render(html`<p>${shown[3].cell({ num_resumes: 1234 })}</p>`, cell);
+      return [shown.map(({ title }) => title), cell.textContent];
+    """
+    assert run(page, script) == [["Run", "State", "loss", "Resumes"], "1,234"]
+
+
 def test_a_log_that_is_too_large_to_search_holds_no_connection(page: Page, server: Server) -> None:
     log = server.work_dir / "run-00001" / "train" / "log.txt"
     log.parent.mkdir(exist_ok=True)

@@ -40,7 +40,7 @@ JOB = {
             "event_log": {"path": "/nowhere", "offset": 0},
         }
     ],
-    "marks": [[2.0, "JOB_STATE_SUCCEEDED"]],
+    "events": [{"time": 2.0, "kind": "state", "text": "", "replica": "", "action": "", "phase": "JOB_STATE_SUCCEEDED"}],
     "goodput": None,
 }
 
@@ -52,8 +52,8 @@ DAMAGES: list[tuple[tuple[Any, ...], Any]] = [
     (("custom_job", "replicas", 0, "spans", 0, "start"), float("nan")),
     (("custom_job", "replicas", 0, "event_log"), -1),
     (("custom_job", "replicas", 0, "event_log", "path"), [["a"]]),
-    (("custom_job", "marks"), {"a": 1}),
-    (("custom_job", "marks", 0, 0), [None]),
+    (("custom_job", "events"), {"a": 1}),
+    (("custom_job", "events", 0, "time"), [None]),
     (("outputs",), True),
     (("outputs", "artifacts"), {"a": [{}]}),
     (("inputs", "parameters"), None),

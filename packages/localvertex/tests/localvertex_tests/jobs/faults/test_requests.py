@@ -18,7 +18,7 @@ from vertex_testing.server import wait_until
 Messages = Callable[..., dict[str, Any]]
 RUNNING = {"name": "workerpool1-0", "is_running": True, "job_id": "a"}
 STATUS = {"replicas": [RUNNING, {"name": "workerpool1-1", "is_running": False, "job_id": "a"}]}
-KILL = {"replica": "workerpool1-0", "action": "kill"}
+KILL = {"replica": "workerpool1-0", "action": "SIGKILL"}
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def asked(message: Messages, tmp_path: Path, warnings: list[str]) -> Requests:
 def test_a_request_is_a_fault_of_this_moment(asked: Requests, tmp_path: Path, warnings: list[str]) -> None:
     assert asked.new(1.0) == []
     requests.write(tmp_path, STATUS, KILL)
-    requests.write(tmp_path, STATUS, KILL | {"action": "freeze"})
+    requests.write(tmp_path, STATUS, KILL | {"action": "SIGSTOP"})
     requests.write(tmp_path, STATUS, KILL | {"action": "preempt", "grace_seconds": 2})
     assert list(map(str, asked.new(12.34))) == [
         "SIGKILL workerpool1-0 at 12.3s",
@@ -55,9 +55,12 @@ def test_a_request_is_a_fault_of_this_moment(asked: Requests, tmp_path: Path, wa
         (KILL | {"replica": "../x/workerpool1-0"}, "the job has no ../x/workerpool1-0"),
         (KILL | {"replica": "workerpool1-1"}, "workerpool1-1 has no running process at the moment"),
         (KILL | {"replica": 3}, "replica is missing"),
-        (KILL | {"action": "SIGHUP"}, "action 'SIGHUP': expected kill, freeze, preempt"),
-        (KILL | {"action": []}, "action []: expected kill, freeze, preempt"),
-        (KILL | {"grace_seconds": 3}, "kill has no grace time; leave it out"),
+        (
+            KILL | {"action": "SIGHUP"},
+            "action 'SIGHUP': expected SIGKILL, SIGTERM, SIGSTOP, preempt, maintenance notice",
+        ),
+        (KILL | {"action": []}, "action []: expected SIGKILL, SIGTERM, SIGSTOP, preempt, maintenance notice"),
+        (KILL | {"grace_seconds": 3}, "SIGKILL has no grace time; leave it out"),
         (KILL | {"action": "preempt", "grace_seconds": -1}, "grace_seconds -1: expected 0 to 3600"),
         (KILL | {"action": "preempt", "grace_seconds": True}, "grace_seconds True: expected 0 to 3600"),
         (KILL | {"action": "preempt", "grace_seconds": float("nan")}, "grace_seconds nan: expected 0 to 3600"),
@@ -95,7 +98,7 @@ def test_requests_to_another_job_or_an_earlier_attempt_do_nothing(
         b"null\n",
         b'{"job": "a"}\n',
         b'{"job": "a", "replica": 1}\n',
-        b'{"job": "a", "replica": "workerpool1-0", "action": "kill", "x": 1}\n',
+        b'{"job": "a", "replica": "workerpool1-0", "action": "SIGKILL", "x": 1}\n',
         b'{"job": "a", "rep',
         b"[" * 60_000,
         b"x" * 200_000,
@@ -138,7 +141,7 @@ def test_a_link_or_a_pipe_in_place_of_the_file_leads_nowhere(asked: Requests, tm
     with pytest.raises(OSError, match="symbolic links"):
         requests.write(tmp_path, STATUS, KILL)
     assert not any(other.iterdir())
-    (other / requests.FILE).write_text('{"job": "a", "replica": "workerpool1-0", "action": "kill"}\n')
+    (other / requests.FILE).write_text('{"job": "a", "replica": "workerpool1-0", "action": "SIGKILL"}\n')
     assert asked.new(1.0) == []
     path.unlink()
     os.mkfifo(path)
@@ -179,14 +182,19 @@ def test_a_running_job_notes_it_like_a_fault_of_the_command_line(
     thread.start()
     wait_until(lambda: (workspace.folder.parent / "again").exists() and seen)
     status = json.loads(json.dumps(seen[-1].as_json()))
-    requests.write(workspace.folder, status, {"replica": "workerpool0-0", "action": "kill"})
+    requests.write(workspace.folder, status, {"replica": "workerpool0-0", "action": "SIGKILL"})
     thread.join(90)
     (outcome,) = outcomes
     assert outcome.state == "JOB_STATE_SUCCEEDED"
     assert outcome.status.num_restarts == 1
-    marks = [text for _, text in outcome.status.goodput["marks"]]
-    assert marks[0].startswith("fault: SIGKILL workerpool0-0 at ")
-    assert marks[1] == "workerpool0-0: exit code 137"
+    events = [(each.kind, each.replica, each.action, each.phase) for each in outcome.status.events]
+    assert events == [
+        ("fault", "workerpool0-0", "SIGKILL", ""),
+        ("exit", "workerpool0-0", "", ""),
+        ("decision", "workerpool0-0", "restarts the replica", ""),
+        ("exit", "workerpool0-0", "", ""),
+        ("state", "", "", "JOB_STATE_SUCCEEDED"),
+    ]
     assert "fault: SIGKILL workerpool0-0 at " in log()
-    assert any(text.startswith("fault: SIGKILL") for status in seen[:-1] for _, text in status.marks), "while it runs"
+    assert any(each.action == "SIGKILL" for status in seen[:-1] for each in status.events), "while it runs"
     assert [span.exit_code for span in outcome.status.replicas[0].spans] == [137, 0]

@@ -142,7 +142,7 @@ def test_a_job_with_wrong_numbers_in_its_events_has_a_goodput_of_finite_numbers(
         add(file, line(event=name, **fields))
         add(file, json.dumps({"time": 1.5, "event": name, **fields} | {field: "JUNK"}).replace('"JUNK"', junk) + "\n")
     events.poll()
-    found = goodput({NAME: [Span(start=0.0, end=9.0)]}, events, num_failures=1, marks=[], end=9.0)
+    found = goodput({NAME: [Span(start=0.0, end=9.0)]}, events, num_failures=1, end=9.0)
     assert json.dumps(found, allow_nan=False)
 
 
