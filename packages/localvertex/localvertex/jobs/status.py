@@ -122,11 +122,6 @@ class JobStatus:
     goodput: dict[str, Any] = field(default_factory=dict)
     """How the time was spent; empty until the job has ended."""
 
-    @property
-    def marks(self) -> list[tuple[float, str]]:
-        """The events as time and sentence, for `prove`."""
-        return [(each.time, each.text) for each in self.events]
-
     def as_json(self) -> dict[str, Any]:
         """Return plain values for JSON."""
         return asdict(self)

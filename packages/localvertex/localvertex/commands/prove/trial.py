@@ -14,6 +14,7 @@ from localvertex.errors import TaskFailed
 from localvertex.jobs import CustomJob, JobState, Outcome, Pool, Workspace, images, run_job
 from localvertex.jobs.faults.faults import ALL
 from localvertex.jobs.job import PRIMARY
+from localvertex.jobs.status import PERMANENT
 from localvertex.processes import logs
 from localvertex.processes.processes import Processes
 from localvertex.runner.options import Options
@@ -65,7 +66,7 @@ class ProofRun:
     @property
     def is_refused(self) -> bool:
         """Whether an exit code that is not restarted has ended the last job."""
-        return not self.has_finished and any("permanent" in text for _, text in self.outcomes[-1].status.marks)
+        return not self.has_finished and any(each.phase == PERMANENT for each in self.outcomes[-1].status.events)
 
 
 def run(
