@@ -22,6 +22,7 @@ EXACT_RUN = [
     "--epochs=12",
     "--global-batch-size=32",
     "--checkpoint-every-steps=4",
+    "--checkpoint-every-seconds=0",
     "--augment=flip-and-shift",
 ]
 """Arguments of the runs that the resume tests compare bit by bit."""

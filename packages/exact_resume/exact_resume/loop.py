@@ -292,7 +292,7 @@ class Loop:
         step = self.step + self._is_inside * self._block_size
         if self._has_blocks and self._validated_step != step:
             return
-        given = {"accuracy": accuracy, "loss": loss, "score": score}
+        given = {"loss": loss, "accuracy": accuracy, "score": score}
         numbers = {name: float(value) for name, value in given.items() if value is not None}
         if not numbers or not all(map(math.isfinite, numbers.values())):
             raise RunError(
@@ -306,8 +306,8 @@ class Loop:
             split="validation",
             step=step,
             **self.epoch(step),
-            **numbers,
-            **({} if score is None else {"metric": metric}),
+            **{name: value for name, value in numbers.items() if name != "score"},
+            **({} if score is None else {"metric": metric, "score": numbers["score"]}),
             is_best=is_best,
             seconds=now - (self._validation_began if self._has_blocks else now),
         )
