@@ -23,6 +23,7 @@ _RUN = (
     "--epochs=30",
     "--global-batch-size=32",
     "--checkpoint-every-steps=4",
+    "--checkpoint-every-seconds=0",
     "--augment=flip-and-shift",
     "--learning-rate=0.01",
     "--patience=2",

@@ -106,9 +106,11 @@ def second_trainer(run: DisturbedRun) -> str:
     released = run.folder.parent / f"{run.folder.name}-released"
     if is_finished(str(run.folder)):
         raise TooLate
+    # A killed one may have left a save that was not committed.
+    left = {*run.folder.glob(".step-*")}
     with run.started(run.job(deed=wait_in_save(released))) as first:
         try:
-            first.wait(until=lambda: any(run.folder.glob(".step-*")))
+            first.wait(until=lambda: bool({*run.folder.glob(".step-*")} - left))
             before, num_starts = dict[str, bytes](), run.num_starts()
             # Until the files of the save are written.
             while before != (before := run.content()):
