@@ -5,17 +5,17 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
-_NUM_CLASSES = 10
+NUM_CLASSES = 10
 
 
 def images(begin: int, end: int) -> Iterator[tuple[str, bytes]]:
     """Yield paths with a folder per class, and grey PNGs of 2x2 pixels; a different one for each number."""
-    return ((f"{number % _NUM_CLASSES}/{number}.png", _png(number)) for number in range(begin, end))
+    return ((f"{number % NUM_CLASSES}/{number}.png", _png(number)) for number in range(begin, end))
 
 
 def write(source: Path, num_images: int, *, begin: int = 0) -> None:
     """Write the images of these numbers into a folder."""
-    for label in range(_NUM_CLASSES):
+    for label in range(NUM_CLASSES):
         (source / str(label)).mkdir(parents=True, exist_ok=True)
     for path, content in images(begin, num_images):
         (source / path).write_bytes(content)
