@@ -33,7 +33,7 @@ PLACES = {"exact_resume": "packages/exact_resume"} | dict.fromkeys(
 """Where an import package is that is not at the root."""
 USES_TENSORFLOW = {"trainer"}
 KNOWS_NO_CLOUD = ("trainer", "exact_resume", "accelerators", COMPILED, USER_INPUT)
-MAX_ENTRIES = 15
+MAX_ENTRIES = 25
 LIST = "from localvertex.__main__ import main; main(['list', '--work-dir', 'no-such-folder'])"
 TENSORFLOW = {"tensorflow", "keras", "tensorflow_datasets", "array_record"}
 BUCKETS = {"bucket.py", "bucket_client.py", "bucket_errors.py", "bucket_upload.py"}

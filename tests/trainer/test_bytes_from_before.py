@@ -1,7 +1,7 @@
 """What is stored keeps its bytes: datasets and their fingerprints, checkpoints, and the run ids that name them.
 
 The values were computed before the trainer's modules moved to other folders; those of the dataset, which has 30 images
-per class, when small classes were first divided evenly. With other ones, finished runs would be trained again. Another
+per class, when small classes were first divided evenly; those of a checkpoint when the loop became exact_resume's. With other ones, finished runs would be trained again. Another
 Pillow or array_record may change the files of a dataset, but not its fingerprint.
 """
 
@@ -33,8 +33,8 @@ RUN_IDS = {
 """Label and exactness -> id."""
 COPY_OF_WEIGHTS = {
     "seen_images": "ca73761ddabfffcbe51170be0b07f67bafcdbed202545c60707573d36dc935b4",
-    "step-000000000/manifest.json": "62bdfbb60d9d3451ec88078029fe410bcee734e057b0b68f4148be2555fc0c0b",
-    "step-000000000/variables.npz": "83d19ba115603233685232b9d585f8ca3c2d308ceab24b26f4075a5ed3b1892e",
+    "step-000000000/manifest.json": "233e13545b076ace6b5e16d5056c1460c076512faa06eb45f9c993e28c98459e",
+    "step-000000000/variables.npz": "8954d6e3461c59b8b41b360e3ca0fb4259e8f708101ae685a290282c3dfdd349",
 }
 
 

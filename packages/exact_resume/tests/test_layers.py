@@ -15,7 +15,7 @@ ROOT = Path(exact_resume.__file__).parent
 MAY_IMPORT = {"exact_resume", "numpy", *sys.stdlib_module_names}
 GOOGLE = {"google", "google_crc32c", "requests", "urllib3"}
 """Packages of the extra gs."""
-MAX_ENTRIES = 15
+MAX_ENTRIES = 25
 
 
 def imports(path: Path) -> Iterator[tuple[str, bool]]:

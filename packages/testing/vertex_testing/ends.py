@@ -44,6 +44,7 @@ _FILE_BYTES = 60_000
 """A larger file cannot be written after the disk is full: a checkpoint, but no line of the event log."""
 RESTARTS = {"0": "succeeds", "1": "fails", "2": "fails", "130": "restarts", "134": "restarts", "143": "restarts"}
 """Exit code -> what Vertex AI does with the job (docs/faults.md of localvertex, and decision 0050)."""
+_ALL_BUT = "all but "
 Cell = tuple[str, ...]
 """Exit codes, what is saved, what the event log has and what the service does; or only why an end does not apply."""
 
@@ -176,7 +177,8 @@ def _read(page: Path) -> dict[tuple[str, str], Cell]:
     for line in text.splitlines()[2:]:
         name, ways, *cell = map(str.strip, line[1:-1].split("|"))
         end = name or end
-        for way in WAYS if ways == "all" else ways.split("; "):
+        of_cell = ways.removeprefix(_ALL_BUT).split("; ")
+        for way in WAYS if ways == "all" else set(WAYS) - {*of_cell} if ways.startswith(_ALL_BUT) else of_cell:
             cells[end, way] = tuple(filter(None, cell))
     return cells
 
@@ -187,6 +189,8 @@ def _table(cells: Mapping[tuple[str, str], Cell]) -> str:
         cell_of = {way: cells[end, way] for way in WAYS if (end, way) in cells}
         for number, cell in enumerate(dict.fromkeys(cell_of.values())):
             ways = [way for way in cell_of if cell_of[way] == cell]
-            row = [end if not number else "", "all" if len(ways) == len(WAYS) else "; ".join(ways), *cell]
+            others = [way for way in WAYS if way not in ways]
+            text = _ALL_BUT + "; ".join(others) if len(others) < len(ways) else "; ".join(ways)
+            row = [end if not number else "", text if others else "all", *cell]
             lines.append((*row, *[""] * (6 - len(row))))
     return "".join(f"|{'|'.join(f' {each} ' if each else ' ' for each in line)}|\n" for line in lines)
