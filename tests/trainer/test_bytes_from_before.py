@@ -1,8 +1,9 @@
 """What is stored keeps its bytes: datasets and their fingerprints, checkpoints, and the run ids that name them.
 
 The values were computed before the trainer's modules moved to other folders; those of the dataset, which has 30 images
-per class, when small classes were first divided evenly; those of a checkpoint when the loop became exact_resume's. With other ones, finished runs would be trained again. Another
-Pillow or array_record may change the files of a dataset, but not its fingerprint.
+per class, when small classes were first divided evenly; those of a checkpoint when the loop became exact_resume's. With
+other ones, finished runs would be trained again. Another Pillow or array_record may change the files of a dataset, but
+not its fingerprint.
 """
 
 import hashlib
