@@ -186,11 +186,11 @@ def test_the_events_describe_the_run(trained_directory: Path) -> None:
 
 def test_the_wait_for_other_machines_is_as_long_as_the_pages_say(repository: Path) -> None:
     seconds = trainer_task.parser().get_default("peer_timeout_seconds")
-    minutes = f"{seconds / 60:g} minutes while the job starts"
+    minutes = f" {seconds / 60:g} minutes"
     dialog = "packages/localvertex/localvertex/console/page/jobs/replicas.js"
-    assert minutes in (repository / dialog).read_text()
-    assert minutes in (repository / "packages/localvertex/docs/console.md").read_text()
-    assert minutes in (repository / "packages/localvertex/docs/faults.md").read_text()
+    assert f"peer_timeout_seconds, by default{minutes}" in (repository / dialog).read_text()
+    assert f"exact_resume exit within{minutes}" in (repository / "packages/localvertex/docs/console.md").read_text()
+    assert f"exact_resume, within{minutes}" in (repository / "packages/localvertex/docs/faults.md").read_text()
     assert f"`--peer-timeout-seconds` ({seconds:g})" in (repository / "docs/training.md").read_text()
 
 

@@ -279,5 +279,5 @@ class Disturbance:
                 write_state(self.checkpoints, state)
                 return ""
             problem = "no file of a checkpoint could be followed"
-        self._watch.written, self._watch.renames = [], []
+        self._watch.forget()
         return problem

@@ -70,6 +70,11 @@ class FolderWatch:
                 self._note(path)
         return len(self.written) - num_before
 
+    def forget(self) -> None:
+        """Forget what has happened so far."""
+        self.written.clear()
+        self.renames.clear()
+
     def _add(self, path: str, written_as: str = "") -> None:
         """Watch a folder, and those in it; files of a new one may be there before it is watched."""
         mask = _CHANGED | _WRITTEN | _FROM | _TO | _CREATED
