@@ -58,8 +58,9 @@ class EventLog:
         if self._has_parts:
             earlier = (split_name(name) for name in storage.names(self._folder))
             self._part = 1 + max((part for name, part in earlier if name == replica), default=-1)
-            threading.Thread(target=self._write_forever, name="events", daemon=True).start()
         self._file = GrowingFile(self._path)
+        if self._has_parts:
+            threading.Thread(target=self._write_forever, name="events", daemon=True).start()
         # A killed predecessor may have left half a line, which the next line must not continue.
         if not self._has_parts and os.path.exists(self._path) and not storage.read_bytes(self._path).endswith(b"\n"):
             self._file.add(b"\n")
