@@ -51,10 +51,12 @@ def test_workers_without_all_peers_follow_sigterm_or_give_up(digits_directory: P
         config = {"cluster": machines, "task": {"type": kind, "index": 0}}
         return start_module("trainer.task", *arguments, *flags, TF_CONFIG=json.dumps(config))
 
-    with start("chief") as chief, start("worker", "--peer-timeout-seconds=1") as worker:
+    # Before the chief, which a worker that has met it would count as lost after a second.
+    with start("worker", "--peer-timeout-seconds=1") as worker:
         stdout, stderr = worker.communicate(timeout=300)
         assert worker.returncode == 134, stderr
         assert "gave up after" in stdout
+    with start("chief") as chief:
         while chief.poll() is None:
             with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
                 break
