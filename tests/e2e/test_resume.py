@@ -198,7 +198,6 @@ def test_float16_on_several_devices_saves_and_resumes(job: NewJob) -> None:
     assert run.result()["final_step"] == EXACT_RUN_STEPS
 
 
-@pytest.mark.soak
 def test_workers_that_do_not_share_a_folder_are_refused(digits_directory: Path, tmp_path: Path) -> None:
     run = Job(tmp_path / "chief", [f"--dataset={digits_directory}", *EXACT_RUN], 2)
     folders = iter([tmp_path / "chief", tmp_path / "other"])

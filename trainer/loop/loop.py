@@ -8,11 +8,14 @@ import numpy as np
 
 from exact_resume.checkpoints import checkpoints
 from exact_resume.checkpoints.checkpoints import Checkpoint
+from exact_resume.checkpoints.lease import LEASE_FILE
 from exact_resume.events import log as event_log
+from exact_resume.files import storage
 from exact_resume.loop import Content, Loop, Schedule
 from exact_resume.run_folder import RunFolder
 from exact_resume.workers.signals import StopRequest
 from exact_resume.workers.team import Team
+from localvertex_base.userinput.errors import UserError
 from trainer.checkpoints import exactness, starting_weights, variables
 from trainer.checkpoints.exactness import Devices
 from trainer.command_line import TrainingError
@@ -21,6 +24,8 @@ from trainer.data.sampler import Sampler
 from trainer.learner.learner import Learner, Steps
 from trainer.loop.warm_start import WarmStart
 from trainer.models.metrics import ACCURACY
+
+_NUM_ATTEMPTS = 10
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -128,6 +133,7 @@ def train(
 
     Raises:
         InputError: The checkpoint folder contains another run.
+        UserError: A worker does not share the folder.
         TrainingError: The loss is not finite.
         RunError: The last checkpoint cannot be saved, or the best one was lost.
         Stopped: A stop was requested; the steps that are done are saved.
@@ -136,6 +142,8 @@ def train(
     # 1. Restore weights, optimizer, step, best, digests. The data's order and all random numbers follow from the step.
     loop.begin(folder, team, stop)
     try:
+        if not folder.is_chief:
+            _refuse_unshared(folder.directory)
         if not loop.step and (taken := run.warm_start.apply(learner, folder.identity)):
             folder.notice(taken)
             if folder.is_chief:
@@ -166,6 +174,18 @@ def train(
         loop.end()
     finally:
         loop.close()
+
+
+def _refuse_unshared(directory: str) -> None:
+    # A file that the chief has just written may appear late in a mounted file system.
+    for _ in range(_NUM_ATTEMPTS):
+        if storage.exists(storage.join(directory, LEASE_FILE)):
+            return
+        time.sleep(1.0)
+    raise UserError(
+        f"{directory!r} does not have the file that the chief wrote, so it is a different folder; give all workers one"
+        " shared --checkpoint-directory"
+    )
 
 
 def _write_result(loop: LearnerLoop, run: Run, learner: Learner) -> None:
