@@ -248,15 +248,10 @@ class Loop:
         pace, first, self._validation_began = Pace(), 0, time.monotonic()
         with self.aside():
             while first < num_parts:
-                self._owes_save = self._folder.log_preemptions() or self._owes_save
-                own = {"stop": self._stop.signal_number, "save": self._owes_save, "num_parts": pace.num_steps}
-                self._watchdog.pause()
-                stop, saves, size = self._team.exchange(own, self._decide_in_validation)
-                self._watchdog.beat()
+                stop, saves, size = self._exchange({"num_parts": pace.num_steps}, self._decide_in_validation)
                 if saves:
                     self._save()
                 if stop:
-                    self._stop.signal_number = self._stop.signal_number or stop
                     self._leave()
                 size, started = min(1 if is_single else size, num_parts - first), time.monotonic()
                 yield Block(first_step=first, num_steps=size)
@@ -455,22 +450,27 @@ class Loop:
         """Look for notices and stop requests on all workers; save, stop or end if it is time, and log."""
         self._look_at = now + _LOOK_SECONDS
         self.before_look()
-        self._owes_save = self._folder.log_preemptions() or self._owes_save
         at = {"step": self.step, "run.finish": bool(self._reason)}
-        own = {"at": at, "stop": self._stop.signal_number, "save": self._owes_save}
-        # Another worker may evaluate; each watches its own steps.
-        self._watchdog.pause()
-        stop, saves, self._reason, self._look_at_step = self._team.exchange(own, self._decide)
-        self._watchdog.beat()
+        stop, saves, self._reason, self._look_at_step = self._exchange({"at": at}, self._decide)
         if saves:
             self._save()
-        self._stop.signal_number = self._stop.signal_number or stop
         if self._has_ended:
             self._end()
         elif stop:
             self._leave()
         elif self._has_blocks or now - self._logged_at >= _EVENT_SECONDS:
             self._flush(now)
+
+    def _exchange(self, own: dict[str, Any], decide: Callable[[list[dict[str, Any]]], Any]) -> Any:
+        """Exchange stop requests and notices, beside what a worker has to say; return what the chief decides."""
+        self._owes_save = self._folder.log_preemptions() or self._owes_save
+        own |= {"stop": self._stop.signal_number, "save": self._owes_save}
+        # Another worker may evaluate; each watches its own steps.
+        self._watchdog.pause()
+        decided = self._team.exchange(own, decide)
+        self._watchdog.beat()
+        self._stop.signal_number = self._stop.signal_number or decided[0]
+        return decided
 
     def _decide(self, reports: list[dict[str, Any]]) -> tuple[int, bool, str, int]:
         """Return a signal or 0, whether to save, why the run ends or nothing, and the step of the next look."""
