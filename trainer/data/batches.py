@@ -87,14 +87,14 @@ def training_batches(
     return elements.map(batch, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE).with_options(options)
 
 
-def evaluation_batches(examples: Examples, batch_size: int, shard: Shard = _WHOLE) -> tuple[tf.data.Dataset, int]:
+def evaluation_batches(examples: Examples, batch_size: int, shard: Shard = _WHOLE) -> tf.data.Dataset:
     """Make batches of all examples, each once, in the stored order.
 
     Batches are filled up with the first example at weight 0.
 
     Returns:
-        A dataset of (images uint8 [B, S, S, 3], labels int32 [B], weights float32 [B]), and its number of rounds. In a
-            round each replica of the shard gets one element.
+        A dataset of (images uint8 [B, S, S, 3], labels int32 [B], weights float32 [B]). In a round each replica of the
+            shard gets one element.
     """
     count = examples.num_examples
     num_rounds = -(-count // (batch_size * shard.num_replicas))
@@ -109,11 +109,11 @@ def evaluation_batches(examples: Examples, batch_size: int, shard: Shard = _WHOL
         return images, labels, tf.cast(inside, tf.float32)
 
     elements = tf.data.Dataset.range(num_rounds * shard.replicas_per_pipeline)
-    return elements.map(batch, num_parallel_calls=tf.data.AUTOTUNE).prefetch(2), num_rounds
+    return elements.map(batch, num_parallel_calls=tf.data.AUTOTUNE).prefetch(2)
 
 
 def predict(model: keras.Model, examples: Examples, batch_size: int = 256) -> npt.NDArray[np.float32]:
     """Return the probabilities float32 [N, K] of all examples, in the stored order."""
     call = tf.function(lambda images: model(images, training=False), autograph=False)
-    batches, _ = evaluation_batches(examples, min(batch_size, max(1, examples.num_examples)))
+    batches = evaluation_batches(examples, min(batch_size, max(1, examples.num_examples)))
     return np.concatenate([call(images).numpy() for images, _, _ in batches])[: examples.num_examples]

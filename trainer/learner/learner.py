@@ -119,6 +119,7 @@ class Learner:
         self.replica_step = ReplicaStep(
             model=self.model, config=config, num_replicas=self.num_replicas, class_weights=class_weights
         )
+        self._evaluated: Examples | None = None
         self._begin_phase()
         self.use_xla(False)
 
@@ -219,11 +220,12 @@ class Learner:
     def batches(self, examples: Examples, sampler: Sampler, stop_step: int) -> Any:
         """Return an iterator over the batches from the present step on, distributed to the replicas."""
         start_step = self.step
-        return self._distribute(
+        batches = self._distribute(
             lambda shard: training_batches(
                 examples, sampler, self.augmentation, start_step=start_step, stop_step=stop_step, shard=shard
             )
         )
+        return iter(batches)
 
     def train(self, iterator: Any, num_steps: int) -> Steps:
         """Train a number of steps in one graph call; the host waits for the device once."""
@@ -258,8 +260,12 @@ class Learner:
             parts: Divides the rounds (one batch per replica) into graph calls, the same ones on all workers.
         """
         batch_size = min(EVALUATION_BATCH_SIZE, -(-examples.num_examples // self.num_replicas))
-        num_rounds = evaluation_batches(examples, batch_size, Shard(num_pipelines=self.num_replicas))[1]
-        iterator = self._distribute(lambda shard: evaluation_batches(examples, batch_size, shard)[0])
+        num_rounds = -(-examples.num_examples // (batch_size * self.num_replicas))
+        if self._evaluated is not examples:
+            # Traced once: it takes as long as a small validation.
+            self._evaluated = examples
+            self._evaluation = self._distribute(lambda shard: evaluation_batches(examples, batch_size, shard))
+        iterator = iter(self._evaluation)
         rows = [self._evaluate(iterator, tf.constant(part.num_steps)).numpy() for part in parts(num_rounds)]
         # Summed here, in double precision, so that the sum does not depend on the number of rounds per call.
         loss, num_hits, *counts = np.concatenate(rows).sum(axis=0, dtype=np.float64).tolist()
@@ -306,7 +312,7 @@ class Learner:
             # With a dataset that ends, the workers would synchronise before each batch to find out which has one left.
             return dataset(shard).repeat()
 
-        return iter(self.distribution_strategy.distribute_datasets_from_function(pipeline))
+        return self.distribution_strategy.distribute_datasets_from_function(pipeline)
 
 
 def _repeat(take: Callable[[], tf.Tensor], count: tf.Tensor, *, row_size: int) -> tf.Tensor:

@@ -108,6 +108,8 @@ class LearnerLoop(Loop):
             learning_rate=float(learner.optimizer.learning_rate),
             **self.epoch(first_step + num_steps),
         )
+        # Its seconds are those of the steps, not of what a validation begins with.
+        self._end_block()
 
 
 def train(

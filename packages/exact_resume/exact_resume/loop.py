@@ -246,6 +246,7 @@ class Loop:
         if not self.is_validation_due:
             return
         pace, first, self._validation_began = Pace(), 0, time.monotonic()
+        self._flush(self._validation_began)
         with self.aside():
             while first < num_parts:
                 stop, saves, size = self._exchange({"num_parts": pace.num_steps}, self._decide_in_validation)

@@ -101,7 +101,7 @@ def test_mixing_reaches_neither_evaluation_nor_its_score(training: Examples) -> 
     expected = learner.evaluate(training)
     learner.augmentation = MIXED
     assert learner.evaluate(training) == expected
-    images, labels, _ = next(iter(evaluation_batches(training, 32)[0]))
+    images, labels, _ = next(iter(evaluation_batches(training, 32)))
     for found, stored in zip((images, labels), training.gather(tf.range(32)), strict=True):
         assert np.array_equal(found, stored)
 
