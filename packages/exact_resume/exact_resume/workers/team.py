@@ -154,10 +154,12 @@ class SeveralWorkers:
             for peer in self._peers.values():
                 peer.send({"has_failed": True})
             time.sleep(_NEWS_SECONDS)
+            # From here on, the others leave because of this one.
+            self._is_over.set()
 
     def close(self) -> None:
         """Close the connections. Before the last exchange, the other workers then count this one as lost."""
-        is_waiting = self._is_over.is_set() and not self._place.rank
+        is_waiting = self._is_over.is_set() and not self._is_failing.is_set() and not self._place.rank
         self._is_failing.set()
         self._is_over.set()
         until = time.monotonic() + _CLOSING_SECONDS

@@ -187,6 +187,23 @@ def test_an_exception_that_comes_from_a_lost_worker_is_told_from_an_own_one(tmp_
     assert [worker.lost for worker in workers] == [[], []]
 
 
+def test_a_worker_that_fails_is_not_ended_by_those_that_leave_because_of_it(tmp_path: Path) -> None:
+    """However long it takes to log its end, it leaves with its own exit code."""
+    left = threading.Event()
+
+    def fail(team: SeveralWorkers) -> bool:
+        team.fail()
+        left.wait(PATIENT)
+        return any(peer.thread.join(PATIENT) for peer in team._peers.values())
+
+    chief = Worker(tmp_path, 0, work=lambda team: team._peers[1].thread.join(PATIENT))
+    worker = Worker(tmp_path, 1, work=fail)
+    chief.end()
+    left.set()
+    assert worker.end() is False
+    assert (chief.lost, worker.lost) == (["worker 1: it failed"], [])
+
+
 @pytest.mark.parametrize("kind", [InputError, RunError])
 def test_a_refusal_of_the_chief_is_raised_on_all(tmp_path: Path, kind: type[Exception]) -> None:
     def refused(team: SeveralWorkers) -> Any:
