@@ -36,6 +36,8 @@ class Catalogue:
     """By machine_type; only types on which a model can be deployed, or predict in a batch."""
     prediction_counts: dict[tuple[str, str], tuple[int, ...]] = field(default_factory=dict)
     """As `counts`, for the replicas of a deployed model."""
+    ended_images: dict[tuple[str, str], date] = field(default_factory=dict)
+    """(framework, version or "*") of Google's prebuilt training images -> the day after which they may be missing."""
     legacy_machines: dict[str, LegacyMachine] = field(default_factory=dict)
     """Machine names of AI Platform Training."""
     legacy_tiers: dict[tuple[str, str], tuple[int, str]] = field(default_factory=dict)
@@ -118,6 +120,10 @@ def _counts(row: Row) -> tuple[int, ...]:
         raise ValueError(f"valid_counts is {cell!r}; expected whole numbers separated by ';', e.g. 1;2;4") from None
 
 
+def _end(row: Row) -> date:
+    return date.fromisoformat(row["end_of_availability"])
+
+
 def _is_listed(row: Row) -> bool:
     return row["custom_training_docs"] == "yes" and row["custom_training_gcloud_528"] == "yes"
 
@@ -135,6 +141,7 @@ _TABLES: dict[str, tuple[str, Callable[[Row], Any], tuple[str, ...]]] = {
     "vertex_training_regions.csv": ("training_regions", _is_listed, ("region",)),
     "prediction_machine_types.csv": ("prediction_machines", MachineType.from_row, _MACHINE),
     "prediction_gpu_counts.csv": ("prediction_counts", _counts, _PAIR),
+    "prebuilt_training_images.csv": ("ended_images", _end, ("framework", "version")),
     "legacy_machine_types.csv": ("legacy_machines", LegacyMachine.from_row, ("name",)),
     "legacy_scale_tiers.csv": ("legacy_tiers", _tier, ("scale_tier", "role")),
 }

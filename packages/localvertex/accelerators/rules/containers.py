@@ -1,5 +1,6 @@
 """Rules about what a pool runs and its boot disk: containers, Python packages, disks."""
 
+import re
 from typing import Any
 
 from accelerators.job.values import is_known, is_placeholder, mapping
@@ -8,6 +9,9 @@ from localvertex_base.userinput.spelling import closest, join_or
 
 _MAX_LISTED = 100
 """Maximum number of env entries, and of package URIs, per pool (API reference)."""
+
+_PREBUILT = re.compile(r"[a-z]+-docker\.pkg\.dev/vertex-ai/training/([a-z-]+)-(?:cpu|gpu|tpu|xla)\.(\d+-\d+)[.:@\w]*")
+"""Framework and version of Google's image, such as us-docker.pkg.dev/vertex-ai/training/tf-gpu.2-17.py310:latest."""
 
 _DISK_TYPES = ("pd-ssd", "pd-standard", "hyperdisk-balanced")
 _DISK_SIZES_GB = range(100, 64001)
@@ -45,6 +49,15 @@ def _task(pool: Pool, spec: dict[str, Any], name: str) -> None:
         if is_placeholder(spec.get(key)):
             message = f"{spec[key]!r} is a placeholder; replace it with your container image before you submit the job"
             pool.warning("placeholder-image", f"{name}.{key}", message)
+        elif match := _PREBUILT.match(str(spec.get(key))):
+            ends = pool.job.catalogue.ended_images
+            end = ends.get((match[1], match[2])) or ends.get((match[1], "*"))
+            if end and end <= pool.job.today:
+                message = (
+                    f"{match[0]} reached its end of availability on {end}, so Vertex AI may no longer pull it; use an"
+                    " image of your own, by digest"
+                )
+                pool.warning("prebuilt-image", f"{name}.{key}", message)
 
 
 def check_disks(job: Job) -> None:

@@ -52,6 +52,7 @@ RULES: dict[str, str] = {
     "pool-gap": "an empty pool before one that is used",
     "pool-missing": "no first worker pool",
     "pool-zero-replicas": "a primary pool with a replica_count other than 1",
+    "prebuilt-image": "one of Google's images for training that is past its end of availability",
     "reduction-server": "a Reduction Server in the wrong pool, with GPUs, or without GPU workers",
     "region": "a region without custom training",
     "region-doubtful": "a region on which Google's pages disagree",
