@@ -128,8 +128,8 @@ def test_every_lock_has_the_same_pillow_and_one_has_apache_beam(repository: Path
     """Bytes of prepared images depend on Pillow. Beam limits the versions of other packages."""
     locks = {path.name: locked(repository, path.name) for path in (repository / "requirements").glob("*.txt")}
     assert set(locks) == {"beam.txt", "cpu.txt", "cpu-image.txt", "gpu.txt", "torch.txt"}
-    assert {name for name, lock in locks.items() if "pillow" not in lock} == {"torch.txt"}
-    assert len({lock["pillow"] for lock in locks.values() if "pillow" in lock}) == 1
+    # PyTorch's environment prepares no images.
+    assert len({lock["pillow"] for name, lock in locks.items() if name != "torch.txt"}) == 1
     assert [name for name, lock in locks.items() if "apache-beam" in lock] == ["beam.txt"]
 
 
