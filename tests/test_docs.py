@@ -316,3 +316,34 @@ def test_of_the_cloud_commands_of_the_readme_only_the_first_needs_no_container_i
         codes.append(done.returncode)
         assert done.returncode == 0 or ("placeholder" in done.stderr and len(done.stderr.splitlines()) == 1)
     assert codes == [0, 2, 2]
+
+
+_SHORT = {"L": "packages/localvertex/localvertex", "B": "packages/localvertex/localvertex_base"}
+_SHORT |= {"E": "packages/exact_resume/exact_resume"}
+
+
+def test_the_page_on_architecture_names_what_exists() -> None:
+    """Each path is there, and a name behind a path is defined in that file."""
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    found = re.findall(r"`([\w./]+/[\w./]*|compile\.py)`(?: \(?`(\w+)`)?", text)
+    assert len(found) > 40
+    for path, name in found:
+        first, _, rest = path.partition("/")
+        file = ROOT / _SHORT.get(first, first) / rest
+        assert file.exists(), path
+        if name:
+            assert re.search(rf"^(class|def) {name}\b", file.read_text(), flags=re.M), (path, name)
+
+
+def test_a_change_of_each_kind_has_the_files_of_the_page() -> None:
+    """A fault is named in the files of its row alone, a column in one."""
+    words = {
+        "Action.MAINTENANCE": {"jobs/faults/faults.py", "jobs/faults/injector.py"},
+        'Field("pipeline"': {"console/runs/row.py"},
+    }
+    folder = ROOT / "packages" / "localvertex" / "localvertex"
+    for word, expected in words.items():
+        named = {str(path.relative_to(folder)) for path in folder.rglob("*.py") if word in path.read_text()}
+        assert expected <= named
+        # Beside the files of the row, what shows a fault by its action and what proves with it.
+        assert named - expected <= {"show/view/live.py", "commands/prove/disturbance.py"}, named
