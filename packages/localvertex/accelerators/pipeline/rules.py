@@ -1,5 +1,6 @@
 """Rules that only pipelines need: locations, images, the pipeline root, and what is set on single steps."""
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
@@ -18,6 +19,9 @@ from localvertex_base.userinput.spelling import join_or
 _MAX_STEP_CPUS = 96
 _MAX_STEP_MEMORY_GB = 624
 """Largest request of an ordinary step (page on machine types for pipelines); a larger one needs a custom job."""
+
+_MOVING = re.compile(r"^(?!\{\{)(?:[^@]*:latest|[^@:]*(?::\d+/[^@:]*)?)$")
+"""An address with the tag latest, or without tag and digest; a host may have a port."""
 
 _LIMITS = (
     "cpuLimit cpuRequest memoryLimit memoryRequest "
@@ -50,12 +54,22 @@ def _location(step: Step) -> str:
 
 
 def check_images(steps: Iterable[Step], seen: Findings) -> None:
-    """Find images that the user has to fill in; one finding per image."""
+    """Find images that the user has to fill in, and cached steps whose image may move; one finding per image."""
     paths: dict[str, list[str]] = defaultdict(list)
+    moving: dict[str, list[Step]] = defaultdict(list)
     for step in steps:
         container = step.container
-        if is_placeholder(container.image) and container.path not in paths[container.image]:
-            paths[container.image].append(container.path)
+        if is_placeholder(container.image):
+            if container.path not in paths[container.image]:
+                paths[container.image].append(container.path)
+        elif step.is_cached and _MOVING.search(container.image):
+            moving[container.image].append(step)
+    for image, cached in moving.items():
+        message = (
+            f"{image!r} may be another image tomorrow, and step {cached[0].name!r} would still come from the cache (kfp"
+            " issue 13862); give the image by tag or digest, or call set_caching_options(False)"
+        )
+        seen.warning("moving-tag", f"{cached[0].container.path}.image", message)
     for image, found in paths.items():
         message = (
             f"{image!r} is a placeholder ({len(found)} step{'s' * (len(found) > 1)}); "

@@ -45,6 +45,7 @@ RULES: dict[str, str] = {
     "list-length": "more than 100 environment variables or package URIs",
     "machine-type": "a machine type that is missing, unknown or not for training",
     "max-wait-unused": "max_wait_duration without FLEX_START",
+    "moving-tag": "a cached step whose image has no tag or digest of its own",
     "no-pipeline-root": "a pipeline without a root for its outputs",
     "not-checked": "machines that are only known at run time",
     "placeholder-image": "a container image address that is still a placeholder",

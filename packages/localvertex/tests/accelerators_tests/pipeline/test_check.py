@@ -195,3 +195,27 @@ def test_dags_that_unfold_without_end_are_refused() -> None:
 def test_broken_specs_do_not_raise(data: Path, part: str, value: Any) -> None:
     findings = check_pipeline(load(data, "planned") | {part: value}, today=TODAY)
     assert all(finding.severity == "warning" for finding in findings)
+
+
+@pytest.mark.parametrize(
+    ("image", "is_cached", "is_reported"),
+    [
+        ("gcr.io/me/train:latest", True, True),
+        ("registry:5000/train", True, True),
+        ("gcr.io/me/train", True, True),
+        ("gcr.io/me/train:latest", False, False),
+        ("registry:5000/train:1", True, False),
+        ("gcr.io/me/train@sha256:" + "0" * 64, True, False),
+        ("{{$.inputs.parameters['image']}}", True, False),
+    ],
+)
+def test_a_cached_step_whose_image_may_move_is_reported(
+    data: Path, image: str, is_cached: bool, is_reported: bool
+) -> None:
+    spec = load(data, "plain")
+    for executor in spec["deploymentSpec"]["executors"].values():
+        executor["container"]["image"] = image
+    for task in spec["root"]["dag"]["tasks"].values():
+        task["cachingOptions"] = {"enableCache": True} if is_cached else {}
+    found = [finding.rule for finding in check_pipeline(spec, today=TODAY)]
+    assert found.count("moving-tag") == is_reported
