@@ -1,6 +1,5 @@
 """Versions that steps pin: replaced or refused if this Python cannot install them."""
 
-from collections.abc import Iterable
 from pathlib import Path
 
 from localvertex.containers.stand_ins import StandIns
@@ -8,12 +7,13 @@ from localvertex.errors import Refusal, Refused
 from localvertex.executors import find_executor
 from localvertex.executors.python_step import PythonStepExecutor, missing_install_script
 from localvertex.processes import pins
-from localvertex.runner.checks.proposal import proposed
+from localvertex.runner.checks.proposal import proposed, text_of
+from localvertex.values.configuration import Configuration
 from localvertex_base.compiled.spec import Pipeline
 
 
 def replacements(
-    pipeline: Pipeline, private_dir: Path, stand_ins: StandIns, relaxed: Iterable[str], run: pins.Run = pins.run
+    pipeline: Pipeline, private_dir: Path, stand_ins: StandIns, configuration: Configuration, run: pins.Run = pins.run
 ) -> dict[str, str]:
     """Return the versions that replace pinned ones.
 
@@ -21,7 +21,7 @@ def replacements(
         pipeline: The pipeline.
         private_dir: The folder of the environments; existing ones are not checked.
         stand_ins: The interpreters of the steps.
-        relaxed: Names of packages of which any release will do.
+        configuration: Names the packages of which any release will do.
         run: Runs pip; see `pins.resolve`.
 
     Raises:
@@ -36,12 +36,16 @@ def replacements(
         script = pins.replaced(missing_install_script(container, private_dir, stand_in), known)
         if not script or script in seen or not pins.unsatisfied(script, stand_in.python):
             continue
-        found, reason = pins.resolve(script, relaxed=relaxed, python=stand_in.python, run=run)
+        found, reason = pins.resolve(
+            script, relaxed=configuration.packages.get("relax", ()), python=stand_in.python, run=run
+        )
         known |= found
         seen |= {script, pins.replaced(script, known)}
         # It starts with the pin.
-        package = reason.partition("==")[0]
-        reasons += [Refusal(f"{container.path}: {reason}", "package", package)] * bool(reason)
+        content = {"relax": [reason.partition("==")[0]]}
+        reasons += [
+            Refusal(f"{container.path}: {reason}", step=container.path, table=("packages",), content=content)
+        ] * bool(reason)
     if reasons:
-        raise Refused([*reasons], proposed(pipeline, reasons))
+        raise Refused([*reasons], text_of(proposed(pipeline, reasons, configuration), configuration))
     return known

@@ -36,7 +36,7 @@ def refusals(pipeline: Pipeline, choice: Choice) -> list[Refusal]:
             if text:
                 path = f"{importer.path}.metadata.containerSpec"
                 line = f"{path}: {text}; {task.display_name or task.name} would start it"
-                reasons.append(Refusal(line, "step", task.path))
+                reasons.append(Refusal(line, step=task.path))
     return reasons
 
 

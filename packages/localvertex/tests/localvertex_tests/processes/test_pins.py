@@ -151,7 +151,7 @@ def test_what_is_installed_here_and_what_has_no_pin_cost_nothing(
 
     for package in (f"kfp=={kfp.__version__}", "tinypkg", "tinypkg>=1.2", "tinypkg==1.*"):
         pipeline = open_file(compiled(using(package))).pipeline
-        assert replacements(pipeline, work_dir, StandIns(), ()) == {}
+        assert replacements(pipeline, work_dir, StandIns(), Configuration()) == {}
     assert calls == []
 
 
@@ -160,7 +160,7 @@ def test_without_a_connection_the_run_decides(
 ) -> None:
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     pipeline = open_file(compiled(using("tinypkg==1.2.4"))).pipeline
-    assert replacements(pipeline, work_dir, StandIns(), ()) == {}
+    assert replacements(pipeline, work_dir, StandIns(), Configuration()) == {}
     assert len(calls) == 1
 
 
