@@ -54,8 +54,10 @@ def apply(pipeline: Pipeline, choice: Choice) -> tuple[Pipeline, list[str]]:
     A command of `--image` is put before the commands of its image's containers.
     """
     executors, reasons = dict(pipeline.executors), list[str]()
+    # Those of given steps stay as they are.
+    used = {component.executor for component in pipeline.reachable}
     for name, each in executors.items():
-        if not isinstance(each, Container):
+        if not isinstance(each, Container) or name not in used:
             continue
         if prefix := choice.command_prefixes.get(each.image):
             executors[name] = replace(each, replacement=prefix)
