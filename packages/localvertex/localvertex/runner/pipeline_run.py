@@ -3,6 +3,7 @@
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import replace
@@ -72,6 +73,7 @@ class PipelineRun:
             self._inputs.parameters, file_values(self._file), self._inputs.artifacts, work_dir=self.work_dir
         )
         mask = options.mask(self.work_dir, given)
+        pip_ends = time.monotonic() + pins.MAX_SECONDS
         with ExitStack() as refused:
             refused.callback(self._credentials.close)
             self._pins = pinned_versions.replacements(
@@ -79,7 +81,14 @@ class PipelineRun:
                 self.work_dir / record.PRIVATE,
                 options.container_choice.stand_ins,
                 options.configuration,
-                lambda words: mask.ask(words, env=self._credentials.environment(os.environ), seconds=pins.MAX_SECONDS),
+                lambda words: mask.ask(
+                    words,
+                    env=self._credentials.environment(os.environ),
+                    seconds=max(0.0, pip_ends - time.monotonic()),
+                ),
+                report=display.on_report,
+                warn=self._notes.append,
+                has_time=lambda: time.monotonic() < pip_ends,
             )
             refused.pop_all()
         self._notes += filter(None, [pins.announcement(self._pins)])

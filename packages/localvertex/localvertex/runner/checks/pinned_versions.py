@@ -1,5 +1,6 @@
 """Versions that steps pin: replaced or refused if this Python cannot install them."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 from localvertex.containers.stand_ins import StandIns
@@ -10,10 +11,19 @@ from localvertex.processes import pins
 from localvertex.runner.checks.proposal import proposed, text_of
 from localvertex.values.configuration import Configuration
 from localvertex_base.compiled.spec import Pipeline
+from localvertex_base.lines import WriteLine
 
 
 def replacements(
-    pipeline: Pipeline, private_dir: Path, stand_ins: StandIns, configuration: Configuration, run: pins.Run = pins.run
+    pipeline: Pipeline,
+    private_dir: Path,
+    stand_ins: StandIns,
+    configuration: Configuration,
+    run: pins.Run = pins.run,
+    *,
+    report: WriteLine = lambda _: None,
+    warn: WriteLine = lambda _: None,
+    has_time: Callable[[], bool] = lambda: True,
 ) -> dict[str, str]:
     """Return the versions that replace pinned ones.
 
@@ -23,6 +33,9 @@ def replacements(
         stand_ins: The interpreters of the steps.
         configuration: Names the packages of which any release will do.
         run: Runs pip; see `pins.resolve`.
+        report: Receives a line for each step that is checked.
+        warn: Receives a line for each step for which the time did not last.
+        has_time: Returns whether more may be checked.
 
     Raises:
         Refused: Neither a pinned version nor another one of the same minor version can be installed.
@@ -34,18 +47,22 @@ def replacements(
             continue
         stand_in = stand_ins.of(container.image, container.command)
         script = pins.replaced(missing_install_script(container, private_dir, stand_in), known)
-        if not script or script in seen or not pins.unsatisfied(script, stand_in.python):
+        if not script or script in seen or not (wanted := pins.unsatisfied(script, stand_in.python)):
             continue
-        found, reason = pins.resolve(
-            script, relaxed=configuration.packages.get("relax", ()), python=stand_in.python, run=run
-        )
-        known |= found
+        step = container.path.removeprefix("deploymentSpec.executors.").removesuffix(".container")
+        if has_time():
+            report(f"checking the packages of {step}: {', '.join(wanted)}")
+            found, reason = pins.resolve(
+                script, relaxed=configuration.packages.get("relax", ()), python=stand_in.python, run=run
+            )
+            known |= found
+            # It starts with the pin.
+            content = {"relax": [reason.partition("==")[0]]}
+            text = f"{container.path}: {reason}"
+            reasons += [Refusal(text, step=container.path, table=("packages",), content=content)] * bool(reason)
+        if not has_time():
+            warn(f"not checked in {pins.MAX_SECONDS:.0f} s: the packages of {step}; the step installs them as they are")
         seen |= {script, pins.replaced(script, known)}
-        # It starts with the pin.
-        content = {"relax": [reason.partition("==")[0]]}
-        reasons += [
-            Refusal(f"{container.path}: {reason}", step=container.path, table=("packages",), content=content)
-        ] * bool(reason)
     if reasons:
         raise Refused([*reasons], text_of(proposed(pipeline, reasons, configuration), configuration))
     return known

@@ -217,3 +217,25 @@ def test_packages_that_exclude_each_other_are_reported_in_pips_own_sentence(exec
     assert record["state"] == "FAILED"
     sentence = "Cannot install needy==1.0 and tinypkg==2.0.0 because these package versions have conflicting"
     assert record["error"] == f"use: installing the packages failed with a conflict: {sentence} dependencies."
+
+
+def test_a_check_builds_nothing_and_a_pin_without_a_wheel_stays(index: Path, tmp_path: Path) -> None:
+    built = tmp_path / "built"
+    make_source(index, "slowpkg", f"open({str(built)!r}, 'w')\nraise SystemExit('not built')\n")
+    script = 'python3 -m pip install --quiet "slowpkg==1.0" "tinypkg==1.2.4" && "$0" "$@"'
+    assert pins.resolve(script) == ({"tinypkg==1.2.4": "tinypkg==1.2.3"}, "")
+    assert not built.exists()
+
+
+@pytest.mark.usefixtures("index")
+def test_each_step_has_a_line_and_what_has_no_time_is_not_checked(compiled: Compile, work_dir: Path) -> None:
+    pipeline = open_file(compiled(using("tinypkg==1.2.4"))).pipeline
+    lines, notes = list[str](), list[str]()
+    found = replacements(pipeline, work_dir, StandIns(), Configuration(), report=lines.append, warn=notes.append)
+    assert (found, notes) == ({"tinypkg==1.2.4": "tinypkg==1.2.3"}, [])
+    assert lines == ["checking the packages of exec-use: tinypkg==1.2.4"]
+    late = replacements(
+        pipeline, work_dir, StandIns(), Configuration(), report=lines.append, warn=notes.append, has_time=lambda: False
+    )
+    assert (late, len(lines), len(notes)) == ({}, 1, 1)
+    assert notes[0].startswith("not checked in 60 s: the packages of exec-use")
