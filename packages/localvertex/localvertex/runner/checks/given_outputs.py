@@ -117,7 +117,8 @@ def apply(
     for name, table in tables.items():
         try:
             task = _find(name, every)
-            near = "" if task else did_you_mean(name, [*every, *(each.title for each in every.values())])
+            others = [each for each in (*every, *(each.title for each in every.values())) if each not in tables]
+            near = "" if task else did_you_mean(name, others)
             # Another pipeline may have the same name.
             if task is None and (allows_unknown or (name in own and not near)):
                 continue
