@@ -195,3 +195,14 @@ def test_dags_that_unfold_without_end_are_refused() -> None:
 def test_broken_specs_do_not_raise(data: Path, part: str, value: Any) -> None:
     findings = check_pipeline(load(data, "planned") | {part: value}, today=TODAY)
     assert all(finding.severity == "warning" for finding in findings)
+
+
+@pytest.mark.parametrize(("value", "rules"), [(0, []), ("", []), ({}, []), (1, ["unknown-field"])])
+def test_an_unknown_field_that_googles_launcher_drops_is_no_mistake(data: Path, value: Any, rules: list[str]) -> None:
+    document = load(data, "literal")
+    parameters = document["root"]["dag"]["tasks"]["custom-training-job"]["inputs"]["parameters"]
+    pools = parameters["worker_pool_specs"]["runtimeValue"]["constant"]
+    machine = next(pool["machine_spec"] for pool in pools if pool)
+    machine["acceleratorNumber"] = value
+    found = [each.rule for each in check_pipeline(document, today=TODAY)]
+    assert [each for each in found if each == "unknown-field"] == rules
