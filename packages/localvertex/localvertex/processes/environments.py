@@ -10,6 +10,7 @@ import fcntl
 import hashlib
 import json
 import os
+import shlex
 import shutil
 import site
 import time
@@ -19,7 +20,7 @@ from pathlib import Path
 from typing import IO
 
 from localvertex.errors import TaskFailed
-from localvertex.processes import index_report, logs
+from localvertex.processes import bucket_program, index_report, logs
 from localvertex.processes.answers import ask
 from localvertex.processes.interpreters import OWN, Interpreter
 from localvertex.processes.processes import Processes
@@ -55,6 +56,13 @@ for word; do
     esac
 done
 PIP_USER=0 exec "$PIP_PYTHON" -m pip "$@"
+"""
+
+
+_OF_BUCKETS = """\
+#!/bin/sh
+# cp, ls and rsync of buckets that are folders; all else is that of the program behind it on PATH.
+LOCALVERTEX_PROGRAMS="$(dirname "$0")" exec "$PIP_PYTHON" -I {program} {name} "$@"
 """
 
 
@@ -167,6 +175,9 @@ def add_own(
     (programs / "pip").chmod(0o755)
     for name in ("pip3", f"pip{python.minor}"):
         (programs / name).symlink_to("pip")
+    for name in ("gsutil", "gcloud"):
+        (programs / name).write_text(_OF_BUCKETS.format(program=shlex.quote(bucket_program.__file__), name=name))
+        (programs / name).chmod(0o755)
     env = _activated(_activated(env, base) if base else env, folder)
     # Programs of the user's environment, and environments that the step makes, find its packages, too.
     packages = filter(None, [str(_packages(folder)), env.get("PYTHONPATH")])
