@@ -192,7 +192,7 @@ def _artifact(value: Any, folder: Path, allows_gone: bool, *, is_model: bool) ->
     table = {"uri" if "://" in value else "path": value} if isinstance(value, str) else value
     types = {"path": str, "uri": str, "metadata": dict}
     if is_model and isinstance(value, dict) and "artifact" in value:
-        table, types = value, {"artifact": str, "image": str}
+        table, types = value, {"artifact": str, "image": str, "command": list}
     if value == "":
         raise ValueError("found an empty text")
     is_table = isinstance(table, dict) and all(type(each) is types.get(name) for name, each in table.items())
@@ -205,8 +205,9 @@ def _artifact(value: Any, folder: Path, allows_gone: bool, *, is_model: bool) ->
     if not (allows_gone or file.is_file() or file.is_dir()):
         raise ValueError(f"there is no file or folder {str(file)!r}")
     if "artifact" in table:
-        container = {"container_spec": {"image_uri": table["image"]}} if "image" in table else {}
-        return {UPLOAD: {"artifact_uri": str(file.absolute())} | container}
+        names = {"image_uri": "image", "command": "command"}
+        container = {field: table[name] for field, name in names.items() if table.get(name)}
+        return {UPLOAD: {"artifact_uri": str(file.absolute()), "container_spec": container}}
     return {"custom_path": str(file.absolute()), "metadata": table.get("metadata", {})}
 
 
