@@ -1,92 +1,89 @@
 """`gsutil` and `gcloud storage` of a step: cp, ls and rsync between files and buckets that are folders.
 
-Everything else, and buckets that have no folder, is left to the program of that name on PATH; without one, or without
-folders of buckets, a sentence names what there is. Options follow gsutil's help; those that change what is copied are
-refused.
+Everything else, and buckets that have no folder, is left to the program of that name on PATH; without one, a sentence
+names what there is. Options that would change what is copied are not served.
 
 Standard library only, no import of this package: the step's Python, from 3.8, may not have it.
 """
 
-import argparse
+from __future__ import annotations
+
 import filecmp
 import glob
 import os
 import shutil
 import sys
-from collections.abc import Iterator
-from pathlib import Path
-from typing import NoReturn
 
-_SCHEME = "gs://"
-_ROOT = os.environ.get("LOCALVERTEX_GCS_ROOT", "")
-_IS_LOCAL = os.environ.get("BOTO_CONFIG") == os.devnull
-"""Set where a run has no credentials."""
+_SCHEME, _ROOT = "gs://", os.environ.get("LOCALVERTEX_GCS_ROOT", "")
+_DEEP, _KEEPS = {"-r", "-R", "--recursive"}, {"-n", "--no-clobber"}
+_DELETES = {"-d", "--delete-unmatched-destination-objects"}
+_OPTIONS = {"cp": _DEEP | _KEEPS | {"-c", "-P"}, "ls": _DEEP, "rsync": _DEEP | _DELETES | {"-c", "-P"}}
+_OF_ALL = {"-m", "-q", "-D", "--quiet", "--no-user-output-enabled"}
 
 
 class _Unserved(Exception):
     """This is not served here; the text says why."""
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise _Unserved(message)
-
-
 def main(program: str, *words: str) -> int:
     """Run a command of the program; return its exit code."""
     try:
-        if not _IS_LOCAL:
+        # This variable is set where a run has no credentials.
+        if os.environ.get("BOTO_CONFIG") != os.devnull:
             raise _Unserved("this run uses the buckets of Google Cloud")
         if not _ROOT:
             raise _Unserved("buckets are folders of this machine, and this run has none; add --gcs-root DIR")
-        options = _read(program, list(words))
-        command = {"cp": _copy, "ls": _list, "rsync": _synchronise}[options.command]
-        try:
-            return command(options)
-        except (OSError, ValueError) as error:
-            return _fail(program, str(error))
+        _serve(words[1:] if program == "gcloud" and words[:1] == ("storage",) else words)
+        return 0
     except _Unserved as reason:
-        return _leave(program, list(words), str(reason))
+        own = os.environ.get("LOCALVERTEX_PROGRAMS", "")
+        path = os.pathsep.join(each for each in os.environ.get("PATH", "").split(os.pathsep) if each != own)
+        real = shutil.which(program, path=path)
+        if real:
+            os.execve(real, [program, *words], {**os.environ, "PATH": path})  # noqa: S606 - the step's own words
+        text = f"{reason}; {program} is not installed here, but cp, ls and rsync work on such folders"
+    except (OSError, ValueError) as error:
+        text = " ".join(str(error).split())
+    print(f"error: {program}: {text}", file=sys.stderr)
+    return 1
 
 
-def _read(program: str, words: list[str]) -> argparse.Namespace:
-    parser = _Parser(add_help=False, allow_abbrev=False)
-    for name in ("-m", "-q", "-D", "--quiet"):
-        parser.add_argument(name, action="store_true")
-    parser.add_argument("-o", action="append")
-    commands = parser.add_subparsers(dest="command", required=True, parser_class=_Parser)
-    for name in ("cp", "ls", "rsync"):
-        command = commands.add_parser(name, add_help=False, allow_abbrev=False)
-        command.add_argument("-r", "-R", "--recursive", action="store_true", dest="recursive")
-        command.add_argument("-n", "--no-clobber", action="store_true", dest="keeps")
-        command.add_argument("-d", "--delete-unmatched-destination-objects", action="store_true", dest="deletes")
-        command.add_argument("-l", "--long", action="store_true", dest="long")
-        for ignored in ("-c", "-P", "-U", "-v", "-q", "--quiet", "--no-user-output-enabled"):
-            command.add_argument(ignored, action="store_true")
-        command.add_argument("paths", nargs="*")
-    options = parser.parse_args(words[1:] if program == "gcloud" and words[:1] == ["storage"] else words)
-    if program == "gcloud" and words[:1] != ["storage"]:
-        raise _Unserved("only gcloud storage is served")
-    least = 0 if options.command == "ls" else 2
-    if len(options.paths) < least or (options.command == "rsync" and (len(options.paths) != least or options.keeps)):
-        raise _Unserved("the arguments are not served")
-    return options
+def _serve(words: "tuple[str, ...]") -> None:
+    options = {each for each in words if each.startswith("-") and each != "-"}
+    command, *paths = [each for each in words if each not in options] or [""]
+    is_served = command in _OPTIONS and options <= _OPTIONS[command] | _OF_ALL
+    if not is_served or (len(paths) != 2 if command == "rsync" else len(paths) < 2 and command == "cp"):
+        raise _Unserved(f"this use of {command or 'it'} is not served")
+    if command == "rsync":
+        _synchronise(_local(paths[0]), _local(paths[1]), options)
+    elif command == "cp":
+        _copy([each for address in paths[:-1] for each in _matches(address)], paths[-1], options)
+    for path in [each for address in paths or [_SCHEME + "*"] for each in _matches(address)] if command == "ls" else ():
+        inner = _names(path, options) if options & _DEEP else os.listdir(path) if paths and os.path.isdir(path) else ()
+        for each in [os.path.join(path, name) for name in sorted(inner)] or [path]:
+            print(f"{_shown(each)}{'/' * os.path.isdir(each)}")
 
 
 def _local(address: str) -> str:
-    """Return the path of an address or a file, with a bucket that has a folder."""
+    """Return the path of a file or of an address, whose bucket has a folder."""
     if not address.startswith(_SCHEME):
         return address
     bucket, _, name = address[len(_SCHEME) :].partition("/")
     folder = os.path.join(_ROOT, bucket)
-    if not bucket or bucket.startswith(".") or not os.path.isdir(folder):
-        raise _Unserved(f"buckets are folders here, and there is no folder {folder!r} for {_SCHEME}{bucket}")
-    path = os.path.join(folder, name)
-    # The part before a wildcard, of which nothing else is a link.
-    real, inside = os.path.realpath(path), os.path.realpath(folder)
-    if real != inside and not real.startswith(inside + os.sep):
+    if bucket != "*" and not os.path.isdir(folder):
+        raise _Unserved(f"buckets are folders here, and there is no folder {folder!r}")
+    path, inside = os.path.join(folder, name) if name else folder, os.path.realpath(folder)
+    if os.path.commonpath([os.path.realpath(path), inside]) != inside:
         raise ValueError(f"{address} leads out of its bucket")
     return path
+
+
+def _names(folder: str, options: set[str]) -> set[str]:
+    """Return the files of a folder, or also those below it, relative to it."""
+    every = (
+        (inner, name) for inner, _, names in os.walk(folder) for name in names if options & _DEEP or inner == folder
+    )
+    return {os.path.relpath(os.path.join(*each), folder) for each in every}
 
 
 def _shown(path: str) -> str:
@@ -95,101 +92,47 @@ def _shown(path: str) -> str:
 
 
 def _matches(address: str) -> list[str]:
-    path = _local(address)
-    found = sorted(glob.glob(path, recursive=True)) if glob.has_magic(path) else [path] * os.path.exists(path)
+    found = sorted(glob.glob(_local(address), recursive=True))
     if not found:
-        raise ValueError(f"No URLs matched: {address}")
-    for each in found:
-        _local(_shown(each))
+        raise ValueError(f"no URLs matched {address}")
     return found
 
 
-def _files(folder: str, *, is_deep: bool = True) -> Iterator[tuple[str, str]]:
-    """Yield the files below a folder, each with its name relative to it."""
-    for inner, folders, names in os.walk(folder):
-        folders[:] = sorted(folders) if is_deep else []
-        for name in sorted(names):
-            path = os.path.join(inner, name)
-            yield path, os.path.relpath(path, folder)
-
-
-def _put(source: str, target: str, options: argparse.Namespace) -> None:
-    if options.keeps and os.path.exists(target):
-        return
+def _put(source: str, target: str) -> None:
+    """Copy a file, unless a link leads out of a bucket."""
     for each in (source, target):
         _local(_shown(each))
     os.makedirs(os.path.dirname(os.path.abspath(target)), exist_ok=True)
     if os.path.abspath(source) != os.path.abspath(target):
         shutil.copyfile(source, target)
-    print(f"Copying {_shown(source)} to {_shown(target)}", file=sys.stderr)
 
 
-def _copy(options: argparse.Namespace) -> int:
-    *sources, last = options.paths
-    if last == "-":
-        for path in [each for source in sources for each in _matches(source)]:
-            sys.stdout.buffer.write(Path(path).read_bytes())
-        return 0
+def _copy(found: list[str], last: str, options: set[str]) -> None:
     target = _local(last)
-    found = [each for source in sources for each in _matches(source)]
-    is_folder = last.endswith("/") or os.path.isdir(target) or len(found) > 1
     for path in found:
-        inner = os.path.join(target, os.path.basename(path.rstrip("/"))) if is_folder else target
-        if not os.path.isdir(path):
-            _put(path, inner, options)
-        elif options.recursive:
-            for file, name in _files(path):
-                _put(file, os.path.join(inner, name), options)
-        else:
+        is_inside = last.endswith("/") or os.path.isdir(target) or len(found) > 1
+        inner = os.path.join(target, os.path.basename(path.rstrip("/"))) if is_inside else target
+        if os.path.isdir(path) and not options & _DEEP:
             raise ValueError(f"{_shown(path)} is a folder; add -r")
-    return 0
+        if last == "-":
+            with open(path, "rb") as file:
+                shutil.copyfileobj(file, sys.stdout.buffer)
+            continue
+        # The name of a file in itself is ".".
+        for name in _names(path, _DEEP) if os.path.isdir(path) else ["."]:
+            place = os.path.normpath(os.path.join(inner, name))
+            if not (options & _KEEPS and os.path.exists(place)):
+                _put(os.path.normpath(os.path.join(path, name)), place)
 
 
-def _synchronise(options: argparse.Namespace) -> int:
-    source, target = map(_local, options.paths)
-    if not os.path.isdir(source):
-        raise ValueError(f"{options.paths[0]} is not a folder")
-    wanted = {name: path for path, name in _files(source, is_deep=options.recursive)}
-    for name, path in wanted.items():
-        there = os.path.join(target, name)
-        if not os.path.exists(there) or not filecmp.cmp(path, there, shallow=False):
-            _put(path, there, options)
-    for path, name in [*_files(target, is_deep=options.recursive)] if options.deletes else []:
-        if name not in wanted:
-            os.remove(path)
-    return 0
-
-
-def _list(options: argparse.Namespace) -> int:
-    for address in options.paths or [_SCHEME]:
-        if address == _SCHEME:
-            paths = [each.path for each in sorted(os.scandir(_ROOT), key=lambda each: each.name) if each.is_dir()]
-        else:
-            paths = []
-            for path in _matches(address):
-                if options.recursive and os.path.isdir(path):
-                    paths += [file for file, _ in _files(path)]
-                else:
-                    paths += sorted(glob.glob(os.path.join(path, "*"))) if os.path.isdir(path) else [path]
-        for path in paths:
-            size = f"{os.path.getsize(path):>11}  " if options.long and os.path.isfile(path) else ""
-            print(f"{size}{_shown(path)}{'/' * os.path.isdir(path)}")
-    return 0
-
-
-def _leave(program: str, words: list[str], reason: str) -> int:
-    """Start the program of this name that is behind this one on PATH."""
-    own = os.environ.get("LOCALVERTEX_PROGRAMS", "")
-    path = os.pathsep.join(each for each in os.environ.get("PATH", "").split(os.pathsep) if each != own)
-    real = shutil.which(program, path=path)
-    if real:
-        os.execve(real, [program, *words], {**os.environ, "PATH": path})  # noqa: S606 - the step's own words
-    return _fail(program, f"{reason}; {program} is not installed here, but cp, ls and rsync work on such folders")
-
-
-def _fail(program: str, text: str) -> int:
-    print(f"error: {program}: {text}", file=sys.stderr)
-    return 1
+def _synchronise(source: str, target: str, options: set[str]) -> None:
+    wanted = _names(source, options)
+    for name in wanted:
+        pair = os.path.join(source, name), os.path.join(target, name)
+        if not os.path.exists(pair[1]) or not filecmp.cmp(*pair, shallow=False):
+            _put(*pair)
+    for name in _names(target, options) - wanted if options & _DELETES else ():
+        os.remove(os.path.join(target, name))
 
 
 if __name__ == "__main__":

@@ -131,7 +131,7 @@ def _can_continue(folder: Path) -> bool:
     for info in packages.glob("*.dist-info"):
         files = PathDistribution(info).files
         # pip writes this file when it has copied all others.
-        if not (info / "INSTALLER").is_file() or not all(each.locate().exists() for each in files or ()):
+        if not (info / "INSTALLER").is_file() or not all(os.path.exists(each.locate()) for each in files or ()):
             shutil.rmtree(info)
     return (packages / _PARENT).is_file()
 
