@@ -6,8 +6,6 @@ names what there is. Options that would change what is copied are not served.
 Standard library only, no import of this package: the step's Python, from 3.8, may not have it.
 """
 
-from __future__ import annotations
-
 import filecmp
 import glob
 import os
@@ -78,7 +76,7 @@ def _local(address: str) -> str:
     return path
 
 
-def _names(folder: str, options: set[str]) -> set[str]:
+def _names(folder: str, options: "set[str]") -> "set[str]":
     """Return the files of a folder, or also those below it, relative to it."""
     every = (
         (inner, name) for inner, _, names in os.walk(folder) for name in names if options & _DEEP or inner == folder
@@ -91,7 +89,7 @@ def _shown(path: str) -> str:
     return _SCHEME + path[len(root) :] if path.startswith(root) else path
 
 
-def _matches(address: str) -> list[str]:
+def _matches(address: str) -> "list[str]":
     found = sorted(glob.glob(_local(address), recursive=True))
     if not found:
         raise ValueError(f"no URLs matched {address}")
@@ -107,7 +105,7 @@ def _put(source: str, target: str) -> None:
         shutil.copyfile(source, target)
 
 
-def _copy(found: list[str], last: str, options: set[str]) -> None:
+def _copy(found: "list[str]", last: str, options: "set[str]") -> None:
     target = _local(last)
     for path in found:
         is_inside = last.endswith("/") or os.path.isdir(target) or len(found) > 1
@@ -125,7 +123,7 @@ def _copy(found: list[str], last: str, options: set[str]) -> None:
                 _put(os.path.normpath(os.path.join(path, name)), place)
 
 
-def _synchronise(source: str, target: str, options: set[str]) -> None:
+def _synchronise(source: str, target: str, options: "set[str]") -> None:
     wanted = _names(source, options)
     for name in wanted:
         pair = os.path.join(source, name), os.path.join(target, name)
