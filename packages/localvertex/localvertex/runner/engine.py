@@ -37,7 +37,6 @@ from localvertex.values.repository import Repository
 from localvertex_base.compiled.load import PipelineFile, load
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.parameters import complete, convert_all
-from localvertex_base.userinput.spelling import did_you_mean
 
 __all__ = [
     "Options",
@@ -197,13 +196,9 @@ def prepare_resume(
 def _given(file: PipelineFile, parameters: Mapping[str, Any], options: Options) -> dict[str, Any]:
     """Return the values of a run: the caller's, those of the file, and those of localvertex.toml."""
     declared, configuration = file.pipeline.root.input_parameters, options.configuration
-    own = configuration.pipeline.get(file.pipeline.name, {}).get("parameters", {})
-    known = {
-        name: value
-        for name, value in {**configuration.parameters, **own}.items()
-        # What is not declared is refused, unless it may be of another pipeline.
-        if name in declared or not (options.has_other_images or (name in own and not did_you_mean(name, declared)))
-    }
+    known = configuration.tables_of(
+        file.pipeline.name, "parameters", declared, ignores_unknown=options.has_other_images
+    )
     return {**known, **file.pipeline.job.parameters, **parameters}
 
 

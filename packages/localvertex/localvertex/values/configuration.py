@@ -34,7 +34,7 @@ Paths are relative to the folder of the file. Options of the command line overri
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -96,6 +96,24 @@ class Configuration:
     def folder(self) -> Path:
         """Return the folder to which paths are relative."""
         return self.file.parent if self.file else Path.cwd()
+
+    def tables_of(
+        self, pipeline: str, kind: str, known: Collection[str], *, ignores_unknown: bool = False
+    ) -> dict[str, Any]:
+        """Return the steps or the parameters of a pipeline: those of all pipelines, and its own.
+
+        Args:
+            pipeline: The name of the pipeline.
+            kind: "step" or "parameters".
+            known: The names that the pipeline has. An own one that is not like any of them may be of another pipeline
+                of this name, and is left out.
+            ignores_unknown: Whether all unknown names are left out.
+        """
+        own = self.pipeline.get(pipeline, {}).get(kind, {})
+        every = {**getattr(self, kind), **own}
+        others = [each for each in known if each not in every]
+        is_foreign = {each: ignores_unknown or (each in own and not did_you_mean(each, others)) for each in every}
+        return {name: each for name, each in every.items() if name in known or not is_foreign[name]}
 
     def as_json(self) -> dict[str, Any]:
         """Return it for the record of a run."""

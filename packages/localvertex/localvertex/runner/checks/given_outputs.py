@@ -46,6 +46,11 @@ class NamedTask:
     """The outputs that another task, or the surrounding dag, reads."""
 
     @property
+    def names(self) -> list[str]:
+        """The names that a user may give it by, besides its path."""
+        return [self.title, self.spec.name, *filter(None, [self.spec.display_name])]
+
+    @property
     def outputs(self) -> dict[str, ParameterSpec | ArtifactSpec]:
         """The declared outputs."""
         return {**self.component.output_parameters, **self.component.output_artifacts}
@@ -109,22 +114,18 @@ def apply(
     Raises:
         UserError: A task or an output does not exist, an output is missing, or a value is of another type.
     """
-    own = configuration.pipeline.get(pipeline.name, {}).get("step", {})
-    tables = {**configuration.step, **own}
-    every = {each.path: each for each in named_tasks(pipeline)} if tables else {}
+    if not (configuration.step or configuration.pipeline):
+        return pipeline
+    every = {each.path: each for each in named_tasks(pipeline)}
+    names = dict.fromkeys([*every, *(name for each in every.values() for name in each.names)])
     found: dict[str, dict[str, Any]] = {}
     problems = []
-    for name, table in tables.items():
+    for name, table in configuration.tables_of(pipeline.name, "step", names, ignores_unknown=allows_unknown).items():
         try:
             task = _find(name, every)
-            others = [each for each in (*every, *(each.title for each in every.values())) if each not in tables]
-            near = "" if task else did_you_mean(name, others)
-            # Another pipeline may have the same name.
-            if task is None and (allows_unknown or (name in own and not near)):
-                continue
             if task is None:
                 known = ", ".join([*every][:20]) or "none"
-                raise UserError(f"the pipeline has no such task{near}; it has {known}")
+                raise UserError(f"the pipeline has no such task{did_you_mean(name, names)}; it has {known}")
             if task.path in found:
                 raise UserError(f"the outputs of {task.path} are given twice")
             found[task.path] = _check(task, table.get("outputs", {}), configuration.folder, allows_gone)
@@ -143,7 +144,7 @@ def given_paths(pipeline: Pipeline) -> list[str]:
 def _find(name: str, every: Mapping[str, NamedTask]) -> NamedTask | None:
     if name in every:
         return every[name]
-    alike = [each for each in every.values() if name in (each.title, each.spec.name, each.spec.display_name)]
+    alike = [each for each in every.values() if name in each.names]
     if len(alike) > 1:
         raise UserError(f"several tasks have this name; expected one of {', '.join(each.path for each in alike)}")
     return alike[0] if alike else None

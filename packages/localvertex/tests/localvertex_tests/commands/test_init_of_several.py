@@ -47,6 +47,13 @@ def second_two() -> None:
     length(text="x").after(query().set_display_name("only here"), query())
 
 
+GIVEN = """
+def test_what_a_test_gives_is_more_than_the_file(run_pipeline):
+    resources = {"gcp_resources": "12345", "destination_table": {"metadata": {"tableId": "t"}}}
+    run = run_pipeline("a.json", given={"bigquery-query-job": resources})
+    assert run.outputs["length"]["Output"] == 5
+"""
+
 SOURCE = """
 from kfp import dsl
 
@@ -83,8 +90,9 @@ def test_every_reader_runs_each_pipeline_with_the_tables_that_are_its_own(
     test = repository / "tests" / "test_pipelines_locally.py"
     names = [each.name for each in ast.parse(test.read_text()).body if isinstance(each, ast.FunctionDef)]
     assert names == ["test_one", "test_b_json", "test_c_json"]
-    done = session("-q", "-W", "ignore", test)
-    assert "3 passed" in done.stdout, done.stdout + done.stderr
+    (repository / "tests" / "test_given.py").write_text(GIVEN)
+    done = session("-q", "-W", "ignore", "tests")
+    assert "4 passed" in done.stdout, done.stdout + done.stderr
     with start_server("--config", str(config)) as server:
         for file in files[:2]:
             answer = server.call("POST", "pipelineJobs", {"pipelineSpec": json.loads(file.read_text())}).json()
