@@ -34,6 +34,19 @@ _VERSIONS = re.compile(r"^Available versions: (.*)$", re.MULTILINE)
 _INDEX = re.compile(r"--(?:extra-)?index-url|--find-links|--no-index|-[if]")
 """Options of pip that name an index."""
 
+_WITH_PLACE = (
+    "-c",
+    "--constraint",
+    "-r",
+    "--requirement",
+    "-i",
+    "--index-url",
+    "--extra-index-url",
+    "-f",
+    "--find-links",
+)
+"""Options of pip with a file or an address."""
+
 _SHORT = ("--retries", "0", "--timeout", "10")
 
 _DRY = ("--dry-run", "--no-deps", "--ignore-installed", "--only-binary", ":all:", *_SHORT)
@@ -112,11 +125,11 @@ def resolve(
         pin, versions = f"{found[1]}=={found[2]}", [each.strip() for each in found[3].split(",")]
         if python is OWN:
             versions = _with_sources(found[1], script, run) or versions
-        if found[2] in versions and pin not in sources:
+        if pin in sources or versions in ([""], ["none"]):
+            return pins, ""
+        if found[2] in versions:
             sources.add(pin)
             continue
-        if versions in ([""], ["none"]):
-            return pins, ""
         nearest, other = _replacements(found[2], versions)
         if not nearest and found[1].casefold().replace("_", "-") in relaxed:
             nearest = other
@@ -181,7 +194,13 @@ def _errors_of(script: str, python: Interpreter, run: Run, without: Collection[s
     """
     errors, target = "", ["--python-version", python.minor] if python is not OWN else []
     for words in _calls(script):
-        left = [each for each in words if re.sub(r"\[.*\]", "", each) not in without]
+        # Files, folders and addresses would be built.
+        left = [
+            word
+            for before, word in zip(["", *words], words, strict=False)
+            if re.sub(r"\[.*\]", "", word) not in without
+            and (word.startswith("-") or before in _WITH_PLACE or not ("/" in word or word.startswith(".")))
+        ]
         done = run([*_PIP, *left, *_DRY, *target])
         errors += done.stderr if done.returncode else ""
     return errors

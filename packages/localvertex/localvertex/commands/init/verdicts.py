@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from accelerators.document import examine
-from localvertex.errors import Refused
+from localvertex.errors import Refusal, Refused
 from localvertex.executors.custom_job import CustomJobExecutor
 from localvertex.runner import engine
 from localvertex.runner.checks import addresses
@@ -116,8 +116,7 @@ def _here(path: Path, pipeline: Pipeline, missing: dict[str, Any]) -> tuple[str,
     reasons += addresses.refusals(pipeline, values, buckets=Buckets(), has_credentials=False)
     reasons = [*dict.fromkeys([*reasons, *calls(pipeline, has_credentials=False)])]
     proposal = proposed(pipeline, reasons, Configuration())
-    # Only a reason with a way on changes the proposal.
-    others = [each for each in reasons if not proposed(pipeline, [each], Configuration())]
+    others = [each for each in reasons if not isinstance(each, Refusal)]
     return (RUNS if not reasons else CANNOT if others else NEEDS), others or reasons, proposal
 
 
