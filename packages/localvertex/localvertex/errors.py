@@ -1,5 +1,7 @@
 """The ways in which a run ends early: it is refused, a task fails, it is stopped, or its record cannot be written."""
 
+from typing import Any
+
 from localvertex_base.userinput.errors import UserError
 
 
@@ -7,20 +9,21 @@ class Refusal(str):
     """Why a part of a pipeline cannot run here, one line that starts with its path, and what would let it run.
 
     Attributes:
-        stand_in: What the user can give: "step" for its outputs, "image" for the source of an image, "install" for a
-            package of it, "package" for another version, "file" for an address, "create" for the folder of a bucket,
-            "root" for that of all buckets.
-        name: The path in the file of the task or the label of its executor, the image, the image and its package, the
-            package, or the address.
+        step: The path in the file of the task that can be given, or the label of its executor; empty for none.
+        table: The names of a table of localvertex.toml that helps; empty: only the step's outputs do.
+        content: What the table needs, with examples to replace.
     """
 
-    stand_in: str
-    name: str
+    step: str
+    table: tuple[str, ...]
+    content: dict[str, Any]
 
-    def __new__(cls, text: str, stand_in: str = "", name: str = "") -> "Refusal":
+    def __new__(
+        cls, text: str, *, step: str = "", table: tuple[str, ...] = (), content: dict[str, Any] | None = None
+    ) -> "Refusal":
         """Create it from its line."""
         self = super().__new__(cls, text)
-        self.stand_in, self.name = stand_in, name
+        self.step, self.table, self.content = step, table, content or {}
         return self
 
 

@@ -31,6 +31,8 @@ class Reading(Findings):
     """Message -> field -> type, as in `schema`."""
     spelling: dict[str, str] = field(default_factory=dict)
     """snake_case key -> the key as the file spells it, where that differs."""
+    drops_empty: bool = False
+    """Whether a launcher of Google's sends the job, which leaves out every field with an empty value."""
 
     def as_written(self, path: str) -> str:
         """Return a path with its keys spelled as in the file."""
@@ -43,6 +45,8 @@ class Reading(Findings):
             return {}
         fields: dict[str, Any] = {}
         for key, inner in value.items():
+            if self.drops_empty and not inner and snake(str(key)) not in self.messages[kind]:
+                continue
             name = self._field(key, kind, path)
             # Users leave a field out with null or ""; the launcher of the components drops both.
             if name is None or inner is None or self.messages[kind][name] == OUTPUT:

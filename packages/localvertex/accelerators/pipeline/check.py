@@ -121,7 +121,7 @@ def check_payload(payload: Payload, *, region: str, today: date) -> list[Finding
     Returns:
         Findings with their paths in the pipeline's file.
     """
-    reading, kind, where = Reading(), payload.step.argument("--type"), payload.region or region
+    reading, kind, where = Reading(drops_empty=True), payload.step.argument("--type"), payload.region or region
     if kind in _PREDICTION:
         return _check_prediction(payload, kind, reading, where, today).findings
     if kind == "CustomJob":

@@ -9,10 +9,11 @@ from typing import Any
 from localvertex import jobs, runs
 from localvertex.api.steps.reach import with_api
 from localvertex.containers.options import ContainerOptions
+from localvertex.containers.stand_ins import StandIns
 from localvertex.jobs.faults import faults
 from localvertex.runner import input_artifacts
 from localvertex.runner.checks import container_images
-from localvertex.runner.checks.proposal import in_place_of
+from localvertex.runner.checks.proposal import after, text_of
 from localvertex.runner.display import Display
 from localvertex.runner.engine import open_file
 from localvertex.runner.options import Options
@@ -20,10 +21,10 @@ from localvertex.show.terminal import resume_command, summary
 from localvertex.show.terminal.lines import Lines
 from localvertex.store.run_folder import pipeline_copy
 from localvertex.store.runs import find_readable
-from localvertex.store.steps import failure
 from localvertex.store.task import State
 from localvertex.values import configuration
 from localvertex.values.configuration import Configuration
+from localvertex.values.repository import Repository
 from localvertex_base.compiled.load import load
 from localvertex_base.userinput import parameters
 from localvertex_base.userinput.errors import UserError
@@ -44,13 +45,12 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def _stand_ins(content: dict[str, Any]) -> str:
-    """Return the lines of localvertex.toml that give the outputs of the steps that cannot run here; empty for none."""
-    failed = [each for each in content["tasks"] if each["kind"] == "step" and each["state"] == State.FAILED]
-    tasks = [each for each in failed if failure.cannot_run_here(each)]
-    if not tasks:
-        return ""
+    """Return the tables of localvertex.toml without which steps have failed; empty for none."""
+    steps = [each for each in content["tasks"] if each["kind"] == "step"]
     file = load(pipeline_copy(Path(content["work_dir"]) / content["run_id"]))
-    return in_place_of(file.pipeline, [each["path"] for each in tasks])
+    found = Configuration.of_json(content.get("configuration", {}))
+    repository = Repository.of(file.pipeline, content["file"], StandIns(found).sources)
+    return text_of(after(file.pipeline, steps, repository, found), found)
 
 
 def run_options(options: argparse.Namespace) -> Options:
@@ -95,9 +95,9 @@ def _start_run(options: argparse.Namespace, run_options: Options) -> dict[str, A
     """Run a file and return the record."""
     if options.file is None:
         raise UserError("nothing to run: give a compiled FILE, or --resume RUN")
-    file = open_file(options.file, run_options)
-    declared = file.pipeline.root.input_parameters
-    values = parameters.read_given(declared, options.parameter, options.parameter_file)
+    file = load(options.file)
+    values = parameters.read_given(file.pipeline.root.input_parameters, options.parameter, options.parameter_file)
+    file = open_file(file, run_options, parameters=values)
     artifacts = input_artifacts.from_options(options.input_artifact)
     return runs.run(file, parameters=values, artifacts=artifacts, options=run_options, display=_display())
 

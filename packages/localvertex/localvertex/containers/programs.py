@@ -21,8 +21,8 @@ Shows = Callable[[str], bool]
 _SHELLS = frozenset(("ash", "bash", "dash", "ksh", "sh", "zsh"))
 _OTHERS = frozenset(("Rscript", "node", "perl", "ruby"))
 _PYTHON = re.compile(r"python(\d+(\.\d+)?)?")
-_PIP = re.compile(r"pip(\d+(\.\d+)?)?")
-"""Each step has its own, see processes/environments.py."""
+_OWN = re.compile(r"pip(\d+(\.\d+)?)?|gsutil")
+"""Each step has its own, as of `gcloud storage`; see processes/environments.py."""
 
 _WITH_VALUE = frozenset(("-W", "-X", "--check-hash-based-pycs"))
 """Options of Python with a value in the next word."""
@@ -45,7 +45,8 @@ def missing(words: list[str], shows: Shows, env: Mapping[str, str]) -> str:
         shows: Whether a command finds a path of this machine.
         env: The variables that the container sets.
     """
-    if not words or PLACEHOLDER.search(words[0]) or _PIP.fullmatch(words[0]):
+    is_own = words and (_OWN.fullmatch(words[0]) or words[:2] == ["gcloud", "storage"])
+    if not words or PLACEHOLDER.search(words[0]) or is_own:
         return ""
     program = _find_program(words[0])
     if not program:

@@ -1,7 +1,8 @@
 """Container commands in a bubblewrap sandbox: this machine's programs, without the user's files and sockets.
 
-The root is built from nothing. Folders of the system are mounted read-only; those with files of users, with sockets of
-services and agents, or with temporary files stay out: /home, /root, /run, /var, /tmp, /mnt. Options after bwrap(1).
+The root is built from nothing, and what a command adds to it ends with the command. Folders of the system are mounted
+read-only; those with files of users, with sockets of services and agents, or with temporary files stay out: /home,
+/root, /run, /var, /tmp, /mnt. Options after bwrap(1).
 """
 
 import os
@@ -31,6 +32,9 @@ _TEMPORARY = ("/tmp", "/var/tmp")  # noqa: S108 - folders of the sandbox
 _CERTIFICATES = "/var/lib/ca-certificates"
 
 _MAX_PROBE_SECONDS = 30
+
+_ROOT_BYTES = 2**30
+"""What a command may write beside its folders, in memory; it ends with the command."""
 
 _STARTER = ("sh", "-c", 'trap "" TERM INT HUP; exec "$@"', "sh")
 """Starts bubblewrap so that signals do not end it: the command inside decides within its grace time."""
@@ -98,9 +102,14 @@ class Sandbox:
         return interpreter.folders()
 
     @cached_property
+    def _limits_root(self) -> bool:
+        """Whether bubblewrap can limit the size of a root that can be written; it can since 0.7."""
+        return "--size " in ask([self._program, "--help"], seconds=_MAX_PROBE_SECONDS).stdout
+
+    @cached_property
     def _root(self) -> list[str]:
         """Return the mounts of the system."""
-        words = []
+        words = ["--size", str(_ROOT_BYTES), "--tmpfs", "/"] if self._limits_root else []
         for entry in sorted(os.scandir("/"), key=lambda each: each.name):
             if entry.is_symlink():
                 words += ["--symlink", os.readlink(entry.path), entry.path]
@@ -136,7 +145,9 @@ class Sandbox:
         if call.gcs_root:
             # Parameters and artifacts use the path on this machine.
             words += [*_binds("--bind", [call.gcs_root]), "--bind", str(call.gcs_root), "/gcs"]
-        return words + [word for each in ("/", *sorted({*hidden} - {users_home})) for word in ("--remount-ro", each)]
+        # As in an image, a command may add to its root.
+        read_only = [*([] if self._limits_root else ["/"]), *sorted({*hidden} - {users_home})]
+        return words + [word for each in read_only for word in ("--remount-ro", each)]
 
 
 def _only_roots() -> tuple[str, ...]:

@@ -298,6 +298,12 @@ class StandIns:
                 raise UserError(f'[image."{name}"]: no step uses this container image; did you mean "{near}"?')
 
 
+def source_of(text: str, image: str, command: Sequence[str], step: str = "") -> Refusal:
+    """Return the refusal of an image whose source the user can name, and its entry point where there is no command."""
+    entry = {} if command else {"command": ["python", "-m", "program"]}
+    return Refusal(text, step=step, table=("image", image), content={"path": "path/to/source"} | entry)
+
+
 def is_plain(image: str) -> bool:
     """Return whether an image has nothing but Python: what it lacks is missing on Vertex AI, too."""
     return not image or image.startswith(_PLAIN_IMAGES)
@@ -308,11 +314,11 @@ def advice(image: str, module: str, repository: Repository) -> Refusal:
     table, python = f"[image.{quoted(image)}]", 'python = "VENV/bin/python" with an environment that has it'
     if folder := repository.source_of(module):
         text = f"its base image has {module}, and so has this repository; add to {table}: path = {quoted(folder)}"
-        return Refusal(text, "image", image)
+        return Refusal(text, table=("image", image), content={"path": folder})
     missing = f"{module} is in its base image {image!r}, but not installed here"
     if package := repository.package_of(module):
         text = f"{missing}; add to localvertex.toml under {table}: packages = [{quoted(package)}], or {python}"
-        return Refusal(text, "install", f"{image} {package}")
+        return Refusal(text, table=("image", image), content={"packages": [package]})
     # An index may have another project's package with the name of the module.
     text = f'{missing}, and no requirement names its package; add to localvertex.toml under {table}: path = "FOLDER"'
-    return Refusal(f"{text} with its source, or {python}", "image", image)
+    return source_of(f"{text} with its source, or {python}", image, ["known"])

@@ -91,12 +91,17 @@ class PythonStepExecutor:
         code = attempt.run(Prepared(command=resolved, env=env, has_mask=True))
         attempt.report_exit(code)
         if code != 0:
-            reason, missing = logs.failure_text(code, attempt.log), _MISSING.search(logs.last_exception(attempt.log))
+            reason, module = logs.failure_text(code, attempt.log), missing_module(logs.last_exception(attempt.log))
             image = attempt.container.image
-            if missing and not is_plain(image):
-                module = missing[1] or f"{missing[3]}.{missing[2]}"
+            if module and not is_plain(image):
                 reason += f"; {advice(image, module, attempt.context.repository)}"
             raise TaskFailed(reason, exit_code=code)
+
+
+def missing_module(text: str) -> str:
+    """Return the module that an exception or an error names as missing; empty for none."""
+    found = _MISSING.search(text)
+    return (found[1] or f"{found[3]}.{found[2]}") if found else ""
 
 
 def _own_environment(command: list[str], attempt: Attempt) -> tuple[Path | None, list[str]]:

@@ -10,15 +10,17 @@ import fcntl
 import hashlib
 import json
 import os
+import shlex
 import shutil
 import site
 import time
 import venv
+from importlib.metadata import PathDistribution
 from pathlib import Path
 from typing import IO
 
 from localvertex.errors import TaskFailed
-from localvertex.processes import index_report, logs
+from localvertex.processes import bucket_program, index_report, logs
 from localvertex.processes.answers import ask
 from localvertex.processes.interpreters import OWN, Interpreter
 from localvertex.processes.processes import Processes
@@ -26,6 +28,9 @@ from localvertex_base.lines import WriteLine
 from localvertex_base.userinput.step_endpoint import MARKER
 
 _COMPLETE = "complete.json"
+
+_PARENT = "localvertex-parent.pth"
+"""The last file that `create` writes."""
 
 _LOCK_POLL_SECONDS = 0.1
 
@@ -51,6 +56,13 @@ for word; do
     esac
 done
 PIP_USER=0 exec "$PIP_PYTHON" -m pip "$@"
+"""
+
+
+_OF_BUCKETS = """\
+#!/bin/sh
+# cp, ls and rsync of buckets that are folders; all else is that of the program behind it on PATH.
+LOCALVERTEX_PROGRAMS="$(dirname "$0")" exec "$PIP_PYTHON" -I {program} {name} "$@"
 """
 
 
@@ -90,21 +102,38 @@ def build(
         _wait_for(lock, processes)
         if (folder / _COMPLETE).is_file():
             return folder
-        shutil.rmtree(folder, ignore_errors=True)
-        create(folder, python=python, with_pip=bool(install) and not python.has("pip"))
+        if not _can_continue(folder):
+            shutil.rmtree(folder, ignore_errors=True)
+            create(folder, python=python, with_pip=bool(install) and not python.has("pip"))
         if install:
             # Byte code of all modules is most of what an installation costs; the first import writes what it needs.
             lazy = {} if "PYTHONDONTWRITEBYTECODE" in env else {"PIP_COMPILE": "0"}
+            # kfp's scripts are quiet, for minutes.
+            lazy |= {"PIP_VERBOSE": "1", "PIP_PROGRESS_BAR": "off"} if " --quiet " in " ".join(install) else {}
             with index_report.listed(report) as listing:
                 code = processes.run(
                     install, cwd=cwd, env=_activated(env, folder) | lazy | listing, log=log, writable=[folder]
                 )
                 if code != 0:
                     shutil.rmtree(folder, ignore_errors=True)
-                    reason = logs.conflict(log) or logs.failure_text(code, log)
+                    reason = logs.conflict(log) or logs.failure_of_pip(code, log)
                     raise TaskFailed(f"installing the packages failed with {reason}", exit_code=code)
         (folder / _COMPLETE).write_text(json.dumps({"identity": identity, "python": python.version}, indent=1))
     return folder
+
+
+def _can_continue(folder: Path) -> bool:
+    """Return whether an installation that was stopped can go on in its environment; forget what it has by halves."""
+    try:
+        packages = _packages(folder)
+    except StopIteration:
+        return False
+    for info in packages.glob("*.dist-info"):
+        files = PathDistribution(info).files
+        # pip writes this file when it has copied all others.
+        if not (info / "INSTALLER").is_file() or not all(os.path.exists(each.locate()) for each in files or ()):
+            shutil.rmtree(info)
+    return (packages / _PARENT).is_file()
 
 
 def is_complete(identity: list[str], private_dir: Path, python: Interpreter = OWN) -> bool:
@@ -146,6 +175,9 @@ def add_own(
     (programs / "pip").chmod(0o755)
     for name in ("pip3", f"pip{python.minor}"):
         (programs / name).symlink_to("pip")
+    for name in ("gsutil", "gcloud"):
+        (programs / name).write_text(_OF_BUCKETS.format(program=shlex.quote(bucket_program.__file__), name=name))
+        (programs / name).chmod(0o755)
     env = _activated(_activated(env, base) if base else env, folder)
     # Programs of the user's environment, and environments that the step makes, find its packages, too.
     packages = filter(None, [str(_packages(folder)), env.get("PYTHONPATH")])
@@ -190,4 +222,4 @@ def create(folder: Path, base: Path | None = None, *, python: Interpreter = OWN,
     (folder / "pip.conf").touch()
     parents = [str(_packages(base))] if base else users
     lines = [f"import site; site.addsitedir({path!r})" for path in parents]
-    (_packages(folder) / "localvertex-parent.pth").write_text("\n".join(lines) + "\n")
+    (_packages(folder) / _PARENT).write_text("\n".join(lines) + "\n")

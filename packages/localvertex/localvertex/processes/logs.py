@@ -139,6 +139,12 @@ def conflict(log: Path) -> str:
     return f"a conflict: {shortened(' '.join(found[1].split()))}" if found else ""
 
 
+def failure_of_pip(code: int, log: Path) -> str:
+    """Describe a failed installation by pip's last error, which its hints and notices follow."""
+    errors = [line for line in tail(log, 400) if line.lstrip().startswith("ERROR: ")]
+    return f"{_exit_text(code)}: {shortened(errors[-1])}" if errors else failure_text(code, log)
+
+
 def shortened(line: str) -> str:
     """Return a line of a log as messages quote it."""
     return line.strip()[:_MAX_LINE]

@@ -24,7 +24,8 @@ def main() -> None:
     # The folder of this environment only; the user's packages are elsewhere.
     folder = Path(sysconfig.get_path("purelib"))
     for path in (folder / name for name in _FILES):
-        if path.is_file():
+        # An installation may go on after it was stopped.
+        if path.is_file() and not path.read_text().endswith(_ADDED):
             path.write_text(path.read_text() + _ADDED)
 
 

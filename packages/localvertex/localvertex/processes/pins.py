@@ -2,13 +2,13 @@
 
 pip is called only for scripts without an environment and pins that are not installed. The call comes from the
 step's own script as a dry run, so that its index options apply. It is this Python's pip for other Pythons, too: a
-check runs nothing of theirs.
+check runs nothing of theirs, and builds nothing: what has no wheel only has to be in the index.
 """
 
 import re
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from importlib.metadata import distributions
 from subprocess import CompletedProcess
@@ -24,13 +24,36 @@ _PIN = re.compile(r"(?<![\w.=-])([A-Za-z0-9][\w.-]*)(?:\[[\w,.-]*\])?==([0-9][\w
 _NOT_FOUND = re.compile(r"satisfies the requirement (\S+?)(?:\[\S*\])?==(\S+) \(from versions: ([^)]*)\)")
 _RELEASE = re.compile(r"\d+(?:\.\d+)*")
 
+_PIP = (sys.executable, "-P", "-m", "pip")
+"""-P: nothing is imported from the current folder."""
+
 _CALL = re.compile(r"python3? -m pip (install [^\n&|;]*)")
 
-_DRY = ("--dry-run", "--no-deps", "--ignore-installed", "--retries", "0", "--timeout", "10")
+_VERSIONS = re.compile(r"^Available versions: (.*)$", re.MULTILINE)
+
+_INDEX = re.compile(r"--(?:extra-)?index-url|--find-links|--no-index|-[if]")
+"""Options of pip that name an index."""
+
+_WITH_PLACE = (
+    "-c",
+    "--constraint",
+    "-r",
+    "--requirement",
+    "-i",
+    "--index-url",
+    "--extra-index-url",
+    "-f",
+    "--find-links",
+)
+"""Options of pip with a file or an address."""
+
+_SHORT = ("--retries", "0", "--timeout", "10")
+
+_DRY = ("--dry-run", "--no-deps", "--ignore-installed", "--only-binary", ":all:", *_SHORT)
 """Arguments, not variables: a pip that does not know them fails, and installs nothing."""
 
-MAX_SECONDS = 120.0
-"""Of a dry run."""
+MAX_SECONDS = 60.0
+"""Of all dry runs before a run."""
 
 _EARLIER_KFP_1_8 = re.compile(r"\bkfp==1\.8\.(?:\d|1\d|2[01])(?![\w.])")
 
@@ -87,21 +110,26 @@ def resolve(
         script: The install script.
         relaxed: Names of packages of which the next newer release will do, else the newest older one.
         python: The interpreter of the step.
-        run: Runs pip, which builds what has no wheel, so that it runs code of its author.
+        run: Runs pip.
 
     Returns:
         The versions to use instead, and the reason to refuse the step, or an empty text.
     """
     relaxed = {each.casefold().replace("_", "-") for each in relaxed}
-    pins = dict.fromkeys(_EARLIER_KFP_1_8.findall(script), _KFP_1_8)
+    pins, sources = dict.fromkeys(_EARLIER_KFP_1_8.findall(script), _KFP_1_8), set[str]()
     while True:
         script = replaced(script, pins)
-        found = _NOT_FOUND.search(_errors_of(script, python, run))
+        found = _NOT_FOUND.search(_errors_of(script, python, run, sources))
         if found is None:
             return pins, ""
         pin, versions = f"{found[1]}=={found[2]}", [each.strip() for each in found[3].split(",")]
-        if versions in ([""], ["none"]):
+        if python is OWN:
+            versions = _with_sources(found[1], script, run) or versions
+        if pin in sources or versions in ([""], ["none"]):
             return pins, ""
+        if found[2] in versions:
+            sources.add(pin)
+            continue
         nearest, other = _replacements(found[2], versions)
         if not nearest and found[1].casefold().replace("_", "-") in relaxed:
             nearest = other
@@ -132,18 +160,49 @@ def announcement(pins: Mapping[str, str]) -> str:
     return "; ".join(texts)
 
 
-def _errors_of(script: str, python: Interpreter, run: Run) -> str:
+def _calls(script: str) -> Iterator[list[str]]:
+    for match in _CALL.finditer(script):
+        with suppress(ValueError):
+            yield shlex.split(match[1])
+
+
+def _with_sources(name: str, script: str, run: Run) -> list[str]:
+    """Return all releases in the script's index that this Python accepts, also those without a wheel."""
+    options: list[str] = []
+    for words in _calls(script):
+        pairs = zip(words, ["", *words], strict=False)
+        options += [
+            word
+            for word, before in pairs
+            if _INDEX.match(word) or (_INDEX.fullmatch(before) and before != "--no-index")
+        ]
+    done = run([*_PIP, "index", "versions", "--pre", name, *options, *_SHORT])
+    found = _VERSIONS.search(done.stdout)
+    return found[1].split(", ") if found else []
+
+
+def _errors_of(script: str, python: Interpreter, run: Run, without: Collection[str] = ()) -> str:
     """Return the errors of a dry run of the script's pip calls; empty if all would succeed.
 
     Nothing else of the script runs: it may change the user's environment, for example install pip itself.
+
+    Args:
+        script: The script.
+        python: The interpreter of the step.
+        run: Runs pip.
+        without: Pins that are left out.
     """
-    errors, target = "", ["--python-version", python.minor, "--only-binary", ":all:"] if python is not OWN else []
-    for match in _CALL.finditer(script):
-        with suppress(ValueError):
-            # -P: nothing is imported from the current folder.
-            words = [sys.executable, "-P", "-m", "pip", *shlex.split(match[1]), *_DRY, *target]
-            done = run(words)
-            errors += done.stderr if done.returncode else ""
+    errors, target = "", ["--python-version", python.minor] if python is not OWN else []
+    for words in _calls(script):
+        # Files, folders and addresses would be built.
+        left = [
+            word
+            for before, word in zip(["", *words], words, strict=False)
+            if re.sub(r"\[.*\]", "", word) not in without
+            and (word.startswith("-") or before in _WITH_PLACE or not ("/" in word or word.startswith(".")))
+        ]
+        done = run([*_PIP, *left, *_DRY, *target])
+        errors += done.stderr if done.returncode else ""
     return errors
 
 

@@ -16,11 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from localvertex.containers.stand_ins import StandIns
-from localvertex.errors import Refused
+from localvertex.errors import Refusal, Refused
 from localvertex.processes.sinks import MASK
 from localvertex.runner import input_artifacts
-from localvertex.runner.checks import addresses, base_images, container_images, given_outputs, jobs
-from localvertex.runner.checks.proposal import proposed
+from localvertex.runner.checks import addresses, base_images, cloud_launchers, container_images, given_outputs, jobs
+from localvertex.runner.checks.given_outputs import example
+from localvertex.runner.checks.proposal import proposed, text_of
 from localvertex.runner.checks.refusals import refusals
 from localvertex.runner.display import Display
 from localvertex.runner.options import Options, earlier_job_fields, new_job_fields
@@ -47,9 +48,16 @@ __all__ = [
 ]
 
 
-def open_file(path: Path, options: Options | None = None, *, is_resumed: bool = False) -> PipelineFile:
-    """Read a compiled file and check that all of it can run locally, with the options' commands in place of images.
+def open_file(
+    file: PipelineFile | Path,
+    options: Options | None = None,
+    *,
+    parameters: Mapping[str, Any] | None = None,
+    is_resumed: bool = False,
+) -> PipelineFile:
+    """Check that all of a compiled file can run locally, with the options' commands in place of images.
 
+    A refusal names at once what the values of the run lack, too: all parameters are known if `parameters` is not None.
     An image or a given step that the pipeline does not have is refused, except with `Options.has_other_images`; a run
     that is resumed may have been started with it.
 
@@ -58,12 +66,12 @@ def open_file(path: Path, options: Options | None = None, *, is_resumed: bool = 
         Refused: It uses features that cannot run locally; all of them are named.
     """
     options = options or Options()
-    file = load(path)
+    file = load(file) if isinstance(file, Path) else file
     job = file.pipeline.job
     try:
         convert_all(file.pipeline.root.input_parameters, job.parameters)
     except UserError as error:
-        raise UserError(f"{path}: runtimeConfig: {error}") from None
+        raise UserError(f"{file.path}: runtimeConfig: {error}") from None
     choice = options.container_choice
     if not options.has_other_images:
         stand_ins = StandIns() if is_resumed else choice.stand_ins
@@ -74,12 +82,17 @@ def open_file(path: Path, options: Options | None = None, *, is_resumed: bool = 
     )
     pipeline, reasons = container_images.apply(pipeline, choice)
     file = replace(file, pipeline=pipeline)
-    repository = Repository.of(pipeline, path, choice.stand_ins.sources)
+    repository = Repository.of(pipeline, file.path, choice.stand_ins.sources)
     reasons += [*refusals(pipeline, choice), *base_images.refusals(pipeline, choice, repository)]
     if reasons:
-        # The values of the file are known already: one proposal is better than two.
-        reasons += _address_refusals(file, file_values(file), options)
-        raise Refused(reasons, proposed(pipeline, reasons))
+        # One proposal is better than two. Without a way on, the jobs may be such that they cannot be read.
+        values, can_be_read = (
+            _given(file, parameters or {}, options),
+            all(isinstance(each, Refusal) for each in reasons),
+        )
+        reasons += [] if parameters is None else _missing_parameters(file, values)
+        reasons += _value_refusals(file, {**file_values(file), **values}, options, has_jobs=can_be_read)
+        raise _refused(file, reasons, options)
     return file
 
 
@@ -133,11 +146,13 @@ def check(
     Raises:
         UserError: The input is invalid.
     """
-    file = file if isinstance(file, PipelineFile) else open_file(Path(file), options)
-    values = complete(file.pipeline.root.input_parameters, {**file.pipeline.job.parameters, **(parameters or {})})
+    file = file if isinstance(file, PipelineFile) else open_file(Path(file), options, parameters=parameters or {})
+    declared, known = file.pipeline.root.input_parameters, _given(file, parameters or {}, options)
+    if reasons := _value_refusals(file, {**file_values(file), **convert_all(declared, known)}, options):
+        raise _refused(file, [*_missing_parameters(file, known), *reasons], options)
+    values = complete(declared, known)
     parent = artifact_parent(options.project, options.region)
     given = input_artifacts.resolve(file.pipeline, artifacts or {}, parent)
-    _check_values(file, values, options)
     return file, Values(parameters=values, artifacts=given)
 
 
@@ -158,7 +173,8 @@ def prepare_resume(
         content = record.read(run_dir)
         options = replace(options, configuration=Configuration.of_json(content.get("configuration", {})))
         file = _earlier_file(run_dir, content, options)
-        _check_values(file, content["parameters"], options, content)
+        if reasons := _value_refusals(file, content["parameters"], options, content):
+            raise _refused(file, reasons, options)
         return PipelineRun(
             file,
             Values(parameters=content["parameters"], artifacts=content.get("input_artifacts", {})),
@@ -177,35 +193,51 @@ def prepare_resume(
         raise error if isinstance(error, UserError) else UserError(f"{run_dir / record.FILE}: {error}") from None
 
 
-def _check_values(
+def _given(file: PipelineFile, parameters: Mapping[str, Any], options: Options) -> dict[str, Any]:
+    """Return the values of a run: the caller's, those of the file, and those of localvertex.toml."""
+    declared, configuration = file.pipeline.root.input_parameters, options.configuration
+    known = configuration.tables_of(
+        file.pipeline.name, "parameters", declared, ignores_unknown=options.has_other_images
+    )
+    return {**known, **file.pipeline.job.parameters, **parameters}
+
+
+def _missing_parameters(file: PipelineFile, values: Mapping[str, Any]) -> list[str]:
+    return [
+        Refusal(f"parameter {name}: no value ({each.type})", table=("parameters",), content={name: example(each)})
+        for name, each in file.pipeline.root.input_parameters.items()
+        if each.is_required and values.get(name) is None
+    ]
+
+
+def _value_refusals(
     file: PipelineFile,
     values: Mapping[str, Any],
     options: Options,
     earlier: dict[str, Any] | None = None,
-) -> None:
-    """Refuse what cannot run with these values: addresses that the run does not reach, and custom jobs."""
-    reasons = _address_refusals(file, values, options, earlier)
-    region = str((earlier or {}).get("region", options.region))
-    reasons += jobs.refusals(
-        file.pipeline,
-        values,
-        region=region,
-        choice=options.container_choice,
-    )
-    if reasons:
-        raise Refused(reasons, proposed(file.pipeline, reasons))
-
-
-def _address_refusals(
-    file: PipelineFile, values: Mapping[str, Any], options: Options, earlier: dict[str, Any] | None = None
+    *,
+    has_jobs: bool = True,
 ) -> list[str]:
-    return addresses.refusals(
+    """Return what cannot run with these values: addresses that the run does not reach, and custom jobs."""
+    reasons: list[str] = addresses.refusals(
         file.pipeline,
         values,
         buckets=buckets_of(options, earlier or {}),
         has_credentials=options.with_credentials,
         creates_buckets=options.configuration.buckets.get("create", False),
     )
+    if has_jobs:
+        region = str((earlier or {}).get("region", options.region))
+        reasons += jobs.refusals(file.pipeline, values, region=region, choice=options.container_choice)
+    return reasons
+
+
+def _refused(file: PipelineFile, reasons: list[str], options: Options) -> Refused:
+    """Return the refusal with one proposal, also for what may fail later."""
+    reasons = [
+        *dict.fromkeys([*reasons, *cloud_launchers.calls(file.pipeline, has_credentials=options.with_credentials)])
+    ]
+    return Refused(reasons, text_of(proposed(file.pipeline, reasons, options.configuration), options.configuration))
 
 
 def _earlier_file(run_dir: Path, content: dict[str, Any], options: Options) -> PipelineFile:

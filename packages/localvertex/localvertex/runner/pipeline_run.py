@@ -3,6 +3,7 @@
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import replace
@@ -17,7 +18,7 @@ from localvertex.jobs import FaultLedger
 from localvertex.processes import pins
 from localvertex.processes.processes import Processes
 from localvertex.runner import repeated_options
-from localvertex.runner.checks import addresses, container_commands, given_outputs, pinned_versions
+from localvertex.runner.checks import addresses, cloud_launchers, container_commands, given_outputs, pinned_versions
 from localvertex.runner.display import Display
 from localvertex.runner.options import Options
 from localvertex.runner.pipeline_inputs import buckets_of, file_values, inputs_of, notes_of, tasks_of_file
@@ -66,19 +67,28 @@ class PipelineRun:
         """The complete record, if it could not be written at the end."""
         if not_run := given_outputs.given_paths(file.pipeline):
             self._notes.append(f"given in {options.configuration.file}, not run: {', '.join(not_run)}")
+        self._notes += cloud_launchers.calls(file.pipeline, has_credentials=options.with_credentials)
         self._credentials = UserCredentials() if options.with_credentials else NoCredentials()
         given = given_paths(
             self._inputs.parameters, file_values(self._file), self._inputs.artifacts, work_dir=self.work_dir
         )
         mask = options.mask(self.work_dir, given)
+        pip_ends = time.monotonic() + pins.MAX_SECONDS
         with ExitStack() as refused:
             refused.callback(self._credentials.close)
             self._pins = pinned_versions.replacements(
                 file.pipeline,
                 self.work_dir / record.PRIVATE,
                 options.container_choice.stand_ins,
-                options.configuration.packages.get("relax", ()),
-                lambda words: mask.ask(words, env=self._credentials.environment(os.environ), seconds=pins.MAX_SECONDS),
+                options.configuration,
+                lambda words: mask.ask(
+                    words,
+                    env=self._credentials.environment(os.environ),
+                    seconds=max(0.0, pip_ends - time.monotonic()),
+                ),
+                report=display.on_report,
+                warn=self._notes.append,
+                has_time=lambda: time.monotonic() < pip_ends,
             )
             refused.pop_all()
         self._notes += filter(None, [pins.announcement(self._pins)])

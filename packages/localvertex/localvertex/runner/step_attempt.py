@@ -12,7 +12,9 @@ from localvertex.errors import Cancelled, TaskFailed
 from localvertex.executors import find_executor, has_replicas
 from localvertex.executors.attempt import Attempt
 from localvertex.executors.context import Context
-from localvertex.store import executor_files
+from localvertex.executors.launcher import vertex_uri
+from localvertex.store import executor_files, registry
+from localvertex.store.models.reading import UPLOADED_BY
 from localvertex.store.steps import cache as step_cache
 from localvertex.store.task import State, Task, Values
 from localvertex.values.buckets import Buckets
@@ -85,8 +87,14 @@ def _give(task: Task, context: Context) -> Values:
     """Return the outputs that the user gives, with copies of the files: a later step may change its inputs.
 
     Raises:
-        TaskFailed: A file cannot be copied.
+        TaskFailed: A file cannot be copied, or a model not registered.
     """
+    given = task.component.given or {}
+    artifacts = {
+        name: {"artifacts": [_registered(each, task, context) if executor_files.UPLOAD in each else each]}
+        for name, outputs in given["artifacts"].items()
+        for each in outputs["artifacts"]
+    }
     executor_input = executor_files.prepare(
         task.component,
         task.inputs,
@@ -95,8 +103,20 @@ def _give(task: Task, context: Context) -> Values:
         outputs_at=str(task.folder),
         buckets=context.buckets,
     )
-    Path(executor_input["outputs"]["outputFile"]).write_text(json.dumps(task.component.given))
+    Path(executor_input["outputs"]["outputFile"]).write_text(json.dumps(given | {"artifacts": artifacts}))
     return executor_files.read_outputs(task.component, executor_input, context.warnings.add, context.buckets)
+
+
+def _registered(artifact: dict[str, Any], task: Task, context: Context) -> dict[str, Any]:
+    """Return a model that the user gives by its files, which becomes a version of the registry: it can be deployed."""
+    step = f"{context.job['pipeline_job_uuid']}/{task.label}"
+    model = {"display_name": f"given {task.label}", UPLOADED_BY: step, **artifact[executor_files.UPLOAD]}
+    try:
+        version = registry.add(context.work_dir, model, check_stopped=context.processes.check_stopped)
+    except ValueError as error:
+        raise TaskFailed(f"cannot register the model: {error}", is_retryable=False) from None
+    name = f"projects/{context.project}/locations/{context.region}/models/{version.model_id}@{version.number}"
+    return {"uri": vertex_uri(name, context.region), "metadata": {"resourceName": name}}
 
 
 def _find_cached(task: Task, key: str, context: Context) -> Values | None:

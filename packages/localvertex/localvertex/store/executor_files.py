@@ -25,6 +25,9 @@ _ENDINGS = {"system.HTML": ".html", "system.Markdown": ".md"}
 RESOURCES = "gcp_resources"
 """Output parameter in which Google's launchers name what they have created."""
 
+UPLOAD = "upload"
+"""Of an artifact that the user gives: the fields of a model to register, in place of a path."""
+
 
 def prepare(
     component: Component, inputs: Values, folder: Path, artifact_parent: str, *, outputs_at: str, buckets: Buckets

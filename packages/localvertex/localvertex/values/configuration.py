@@ -11,6 +11,12 @@
     packages = ["torch==2.9.1"]             # packages of the image, installed as a step's own are
     command = ["python", "-m", "training"]  # what runs before the container's arguments
 
+    [parameters]
+    project = "my-project"                  # where a run gives no other value
+
+    [pipeline.taxi.step.train-model]        # as [step.NAME] and [parameters], of this pipeline alone
+    outputs = {model = "given/model"}
+
     [packages]
     relax = ["tensorflow"]                  # pins that need not hold
     python = "/usr/bin/python3.10"          # the interpreter of Python steps
@@ -28,7 +34,7 @@ Paths are relative to the folder of the file. Options of the command line overri
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -41,11 +47,14 @@ FILE = "localvertex.toml"
 MAX_BYTES = 2**20
 
 _TYPES = {dict: "a table", list: "a list of texts", str: "a text", bool: "true or false"}
+_STEPS: dict[str, Any] = {"*": {"outputs": dict}}
 _TABLES: dict[str, dict[str, Any]] = {
-    "step": {"*": {"outputs": dict}},
+    "step": _STEPS,
     "image": {"*": {"path": Path, "python": Path, "packages": list, "command": list}},
     "packages": {"relax": list, "python": Path},
     "buckets": {"root": Path, "create": bool, "files": {"*": Path}},
+    "parameters": {"*": Any},
+    "pipeline": {"*": {"step": _STEPS, "parameters": {"*": Any}}},
 }
 """The keys of each table with the type of each value, `*` for any name; a path is a text in the file."""
 
@@ -66,6 +75,9 @@ class Configuration:
     """Whether steps and jobs run behind a mask."""
     step: Mapping[str, Any] = field(default_factory=dict)
     """Paths in outputs are relative to `folder`."""
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    pipeline: Mapping[str, Any] = field(default_factory=dict)
+    """The tables `step` and `parameters` of single pipelines, by the pipeline's name."""
     image: Mapping[str, Any] = field(default_factory=dict)
     packages: Mapping[str, Any] = field(default_factory=dict)
     buckets: Mapping[str, Any] = field(default_factory=dict)
@@ -84,6 +96,24 @@ class Configuration:
     def folder(self) -> Path:
         """Return the folder to which paths are relative."""
         return self.file.parent if self.file else Path.cwd()
+
+    def tables_of(
+        self, pipeline: str, kind: str, known: Collection[str], *, ignores_unknown: bool = False
+    ) -> dict[str, Any]:
+        """Return the steps or the parameters of a pipeline: those of all pipelines, and its own.
+
+        Args:
+            pipeline: The name of the pipeline.
+            kind: "step" or "parameters".
+            known: The names that the pipeline has. An own one that is not like any of them may be of another pipeline
+                of this name, and is left out.
+            ignores_unknown: Whether all unknown names are left out.
+        """
+        own = self.pipeline.get(pipeline, {}).get(kind, {})
+        every = {**getattr(self, kind), **own}
+        others = [each for each in known if each not in every]
+        is_foreign = {each: ignores_unknown or (each in own and not did_you_mean(each, others)) for each in every}
+        return {name: each for name, each in every.items() if name in known or not is_foreign[name]}
 
     def as_json(self) -> dict[str, Any]:
         """Return it for the record of a run."""
@@ -112,6 +142,15 @@ def quoted(text: str) -> str:
     """Return a text as TOML in ASCII, which every terminal shows as it is; TOML has no surrogates, as JSON has."""
     plain = text.replace("\\", "\\\\").replace('"', '\\"')
     return '"' + "".join(each if " " <= each <= "~" else f"\\U{ord(each):08x}" for each in plain) + '"'
+
+
+def toml(value: Any) -> str:
+    """Return a value of JSON as TOML."""
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{key(name)} = {toml(each)}' for name, each in value.items())}}}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(toml, value))}]"
+    return quoted(value) if isinstance(value, str) else json.dumps(value)
 
 
 def path_in(folder: Path, text: str) -> Path:
@@ -162,6 +201,8 @@ def _checked(name: str, value: Any, expected: Any, folder: Path) -> Any:
     Raises:
         UserError: There is one.
     """
+    if expected is Any:
+        return value
     kind = dict if isinstance(expected, dict) else str if expected is Path else expected
     is_text_list = isinstance(value, list) and all(isinstance(each, str) for each in value)
     if not (is_text_list if kind is list else type(value) is kind):

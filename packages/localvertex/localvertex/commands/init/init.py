@@ -6,12 +6,14 @@ contained is printed.
 
 import argparse
 import textwrap
+from collections.abc import Iterator
 from pathlib import Path
 
 from localvertex.commands.init import verdicts
 from localvertex.commands.init.search import search
 from localvertex.commands.init.verdicts import Row
-from localvertex.values.configuration import FILE
+from localvertex.runner.checks.proposal import Tables, merged, text_of
+from localvertex.values.configuration import FILE, Configuration
 from localvertex_base.userinput import cli, reading
 from localvertex_base.userinput.cli import one_line
 from localvertex_base.userinput.errors import UserError
@@ -29,13 +31,14 @@ _CONFIGURATION = """\
 
 {}
 """
-_TEST = '''\
-"""A pipeline of this repository runs on this machine, without a cloud. Written once by `localvertex init`."""
+_HEAD = '''\
+"""The pipelines of this repository run on this machine, without a cloud. Written once by `localvertex init`."""
 
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[{depth}]
-
+'''
+_TEST = """
 
 def test_{name}(run_pipeline):
     run = run_pipeline(
@@ -43,7 +46,7 @@ def test_{name}(run_pipeline):
 {arguments}        config=ROOT / "localvertex.toml",
     )
     assert run.state == "SUCCEEDED"
-'''
+"""
 
 
 def execute(options: argparse.Namespace) -> int:
@@ -67,12 +70,13 @@ def execute(options: argparse.Namespace) -> int:
     # A link would lead to where nothing may be written.
     place = min(test_folders, key=lambda each: (len(each.parts), str(each)), default=Path("tests"))
     place = Path() if (folder / place).is_symlink() else place
-    chosen = min(compiled, key=lambda each: (verdicts.ORDER.index(each.verdict), not each.custom_job))
-    blocks = dict.fromkeys(block for each in compiled for block in each.proposal.split("\n\n") if block)
-    lines = [f"# {one_line(line)}" if line else "" for line in "\n\n".join(blocks).splitlines()]
+    best = min(compiled, key=lambda each: (verdicts.ORDER.index(each.verdict), not each.custom_job))
+    runnable = [each for each in compiled if each.verdict in (verdicts.RUNS, verdicts.NEEDS)] or [best]
+    text = text_of(_tables(compiled), Configuration())
+    lines = [f"# {one_line(line)}" if line else "" for line in text.splitlines()]
     codes = [
         _write(folder, Path(FILE), _CONFIGURATION.format("\n".join(lines) or "# Nothing is needed so far.")),
-        _write(folder, place / _TEST_FILE, _test(chosen, place)),
+        _write(folder, place / _TEST_FILE, _HEAD.format(depth=len(place.parts)) + "".join(_tests(runnable))),
     ]
     return max(codes)
 
@@ -88,11 +92,27 @@ def _print_row(row: Row) -> None:
         print(f"  {row.command}")
 
 
-def _test(row: Row, place: Path) -> str:
+def _tables(rows: list[Row]) -> Tables:
+    """Return the tables of all pipelines; those of steps are per pipeline where there are several."""
+    tables: Tables = {}
+    for row in rows:
+        for names, content in row.proposal.items():
+            own = ("pipeline", row.name) if names[0] == "step" and len(rows) > 1 else ()
+            tables[*own, *names] = merged(tables.get((*own, *names), {}), content)
+    return tables
+
+
+def _tests(rows: list[Row]) -> Iterator[str]:
+    """Yield a test for each pipeline; of several with one name, each is named by its file."""
+    for row in rows:
+        is_alone = [verdicts.identifier(each.name, "_") for each in rows].count(verdicts.identifier(row.name, "_")) == 1
+        yield _test(row, verdicts.identifier(row.name if is_alone else row.path, "_"))
+
+
+def _test(row: Row, name: str) -> str:
     values = [f"            {name!r}: {value!r},  # fill in\n" for name, value in row.missing.items()]
     text = _TEST.format(
-        depth=len(place.parts),
-        name=verdicts.identifier(row.name, "_"),
+        name=name,
         path=row.path,
         arguments="".join(["        parameters={\n", *values, "        },\n"] if values else [])
         + _FAULT * bool(row.custom_job),

@@ -13,6 +13,7 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from localvertex.commands.init import verdicts
@@ -53,7 +54,14 @@ def search(root: Path) -> tuple[list[Row], list[Path]]:
                     rows += source_rows(path, data)
                 elif _COMPILED.search(data):
                     rows += verdicts.judge(root, path)
-    compiled = {each.name for each in rows if each.is_compiled}
+    compiled, known = {each.name for each in rows if each.is_compiled}, [each.name for each in rows]
+    for number, each in enumerate(rows):
+        if each.command and known.count(each.name) > 1:
+            # Another function's pipeline has the same name, and would be written to the same file.
+            words = each.command.rpartition(" ")[0]
+            rows[number] = replace(
+                each, command=f"{words} {verdicts.identifier(each.path, '-')}.{each.command.rpartition('.')[2]}"
+            )
     return [each for each in rows if each.is_compiled or each.name not in compiled], test_folders
 
 

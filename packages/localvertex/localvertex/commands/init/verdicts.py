@@ -1,6 +1,5 @@
 """Judge a compiled pipeline before anything of it runs: refused by Vertex AI, runs here, or needs what stand-ins."""
 
-import json
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,12 +10,14 @@ from localvertex.errors import Refusal, Refused
 from localvertex.executors.custom_job import CustomJobExecutor
 from localvertex.runner import engine
 from localvertex.runner.checks import addresses
+from localvertex.runner.checks.cloud_launchers import CALLS_BIGQUERY, calls
 from localvertex.runner.checks.given_outputs import example, named_tasks
-from localvertex.runner.checks.proposal import proposed
+from localvertex.runner.checks.proposal import Tables, heading, proposed
 from localvertex.runner.options import Options
 from localvertex.values.buckets import Buckets
+from localvertex.values.configuration import Configuration
 from localvertex_base.compiled.load import documents_of, pipeline_of
-from localvertex_base.compiled.spec import Container, Pipeline
+from localvertex_base.compiled.spec import Pipeline
 from localvertex_base.userinput import reading
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.parameters import complete
@@ -27,8 +28,6 @@ ORDER = (RUNS, NEEDS, REFUSED, CANNOT)
 """The verdicts of compiled files, the best first."""
 _KEYS = {"pipelineSpec", "pipeline_spec", "deploymentSpec", "deployment_spec"}
 _MAX_REASONS = 3
-_BIGQUERY = re.compile(r"\bgoogle\.cloud(?:\.| import )bigquery\b")
-_CALLS_BIGQUERY = "calls BigQuery: give its outputs"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,8 +41,8 @@ class Row:
     details: list[str]
     command: str = ""
     """Compiles it; empty for a compiled file."""
-    proposal: str = ""
-    """Lines for localvertex.toml with which it would run, or would be refused for less."""
+    proposal: Tables = field(default_factory=dict)
+    """Tables of localvertex.toml with which it would run, or would be refused for less."""
     missing: dict[str, Any] = field(default_factory=dict)
     """A sample value for each parameter that a run must be given."""
     custom_job: str = ""
@@ -65,7 +64,7 @@ def judge(root: Path, path: Path) -> list[Row]:
         pipeline = pipeline_of(documents, name)
         found = examine(documents[0], name, region=None, today=None).findings
         missing = {
-            name: json.loads(example(each))
+            name: example(each)
             for name, each in pipeline.root.input_parameters.items()
             if each.default is None and not each.is_optional and name not in pipeline.job.parameters
         }
@@ -76,8 +75,8 @@ def judge(root: Path, path: Path) -> list[Row]:
         verdict, reasons = REFUSED, errors
     details = reasons[:_MAX_REASONS]
     if verdict == NEEDS:
-        tables = ", ".join(re.findall(r"^\[.*", proposal, re.MULTILINE))
-        details = [tables, *(each for each in reasons if each.endswith(_CALLS_BIGQUERY))]
+        tables = ", ".join(map(heading, proposal))
+        details = [tables, *(each for each in reasons if each.endswith(CALLS_BIGQUERY))]
     if missing:
         details.append(f"parameters without a default: {', '.join(missing)}")
     jobs = [
@@ -98,8 +97,8 @@ def judge(root: Path, path: Path) -> list[Row]:
     ]
 
 
-def _here(path: Path, pipeline: Pipeline, missing: dict[str, Any]) -> tuple[str, list[str], str]:
-    """Return whether it would run here, why not, and the lines of a configuration with which it would.
+def _here(path: Path, pipeline: Pipeline, missing: dict[str, Any]) -> tuple[str, list[str], Tables]:
+    """Return whether it would run here, why not, and the tables of a configuration with which it would.
 
     Raises:
         UserError: It cannot run.
@@ -113,15 +112,11 @@ def _here(path: Path, pipeline: Pipeline, missing: dict[str, Any]) -> tuple[str,
         reasons = []
     except Refused as error:
         reasons = list(error.reasons)
-    # A run would refuse the addresses only after the steps have their stand-ins.
+    # A run would refuse the addresses of samples, too.
     reasons += addresses.refusals(pipeline, values, buckets=Buckets(), has_credentials=False)
-    for task in pipeline.tasks:
-        container = pipeline.executor_of(task)
-        if isinstance(container, Container) and _BIGQUERY.search("\n".join(container.command)):
-            reasons.append(Refusal(f"{task.path}: {_CALLS_BIGQUERY}", "step", task.path))
-    proposal = proposed(pipeline, reasons)
-    # Only a reason with a way on changes the proposal.
-    others = [each for each in reasons if not proposed(pipeline, [each])]
+    reasons = [*dict.fromkeys([*reasons, *calls(pipeline, has_credentials=False)])]
+    proposal = proposed(pipeline, reasons, Configuration())
+    others = [each for each in reasons if not isinstance(each, Refusal)]
     return (RUNS if not reasons else CANNOT if others else NEEDS), others or reasons, proposal
 
 

@@ -132,7 +132,16 @@ def run_pipeline(_localvertex_folder: Path, request: pytest.FixtureRequest) -> C
                 # The SDK names its jobs by pipeline and second; a run of the same test must not take such a name.
                 "run_id": f"run-{next(numbers)}",
                 "configuration": replace(
-                    found, step={**found.step, **outputs}, buckets={**found.buckets, "create": True}
+                    found,
+                    step={**found.step, **outputs},
+                    # What the test gives is more than what the file has for its pipeline.
+                    pipeline={
+                        name: table | {"step": {each: outputs.get(each, own) for each, own in table["step"].items()}}
+                        if "step" in table
+                        else table
+                        for name, table in found.pipeline.items()
+                    },
+                    buckets={**found.buckets, "create": True},
                 ),
                 "faults": tuple(map(parse, faults)),
             }

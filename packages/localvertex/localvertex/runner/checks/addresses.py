@@ -46,7 +46,7 @@ def refusals(
         "--with-credentials"
     )
     return reasons + [
-        Refusal(f"{where}: {address} {text}", "file" if is_import else "root", address)
+        _way_on(f"{where}: {address} {text}", address if is_import else "", {"root": "buckets", "create": True})
         for where, address, is_import in found
         if not (is_mounted(address) or buckets.is_given(address))
     ]
@@ -106,7 +106,14 @@ def _problem(used: _Used, buckets: Buckets, creates_buckets: bool) -> str:
     if not missing or creates_buckets:
         return _missing_file(used, buckets)
     text = f"{where}: {address}: there is no folder {str(missing)!r} for this bucket; create it"
-    return Refusal(f"{text}, or add --create-buckets", "file" if is_import else "create", address)
+    return _way_on(f"{text}, or add --create-buckets", address if is_import else "", {"create": True})
+
+
+def _way_on(text: str, imported: str, folders: dict[str, Any]) -> Refusal:
+    """Return the refusal of an address: what is imported needs a file, all else the folder of its bucket."""
+    if imported:
+        return Refusal(text, table=("buckets", "files"), content={imported: "path/to/file"})
+    return Refusal(text, table=("buckets",), content=folders)
 
 
 def _missing_file(used: _Used, buckets: Buckets) -> str:

@@ -34,7 +34,8 @@ def refusals(pipeline: Pipeline, choice: Choice, repository: Repository) -> Iter
         for module in () if finds_more else _imported(source) - sys.stdlib_module_names:
             if not stand_in.finds(module):
                 way_on = advice(container.image, module, repository)
-                yield Refusal(f"{container.path}: {way_on}", way_on.stand_in, way_on.name)
+                text = f"{container.path}: {way_on}"
+                yield Refusal(text, step=container.path, table=way_on.table, content=way_on.content)
 
 
 def _imported(source: str) -> set[str]:

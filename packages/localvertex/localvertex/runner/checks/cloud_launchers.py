@@ -4,11 +4,16 @@ Which operations run locally instead is decided by the executors; the rest of go
 or changes resources in Google Cloud.
 """
 
+import re
+
 from localvertex.errors import Refusal
 from localvertex.executors import runs_given_command
 from localvertex.executors.python_step import PythonStepExecutor
 from localvertex_base.compiled.launchers import is_google_image, launcher_module
 from localvertex_base.compiled.spec import Container, Pipeline
+
+CALLS_BIGQUERY = "calls BigQuery: give its outputs"
+_BIGQUERY = re.compile(r"\bgoogle\.cloud(?:\.| import )bigquery\b")
 
 
 def refusals(pipeline: Pipeline) -> list[Refusal]:
@@ -36,8 +41,18 @@ def refusals(pipeline: Pipeline) -> list[Refusal]:
             )
         else:
             continue
-        reasons.append(Refusal(text, "step", path))
+        reasons.append(Refusal(text, step=task.path))
     return reasons
+
+
+def calls(pipeline: Pipeline, *, has_credentials: bool) -> list[Refusal]:
+    """Return one line for each step whose code calls BigQuery, which fails here; a condition may leave the step out."""
+    return [
+        Refusal(f"{task.path}: {CALLS_BIGQUERY}", step=task.path)
+        for task in pipeline.tasks
+        if isinstance(container := pipeline.executor_of(task), Container) and not has_credentials
+        if _BIGQUERY.search("\n".join(container.command))
+    ]
 
 
 def _operation(module: str) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from localvertex.containers.choice import Choice
 from localvertex.containers.programs import missing
+from localvertex.containers.stand_ins import source_of
 from localvertex.errors import Refusal
 from localvertex.executors import find_executor
 from localvertex.executors.container_command import ContainerCommandExecutor
@@ -14,7 +15,7 @@ from localvertex.values.arguments import expand_arguments
 from localvertex.values.placeholders import Unresolvable
 from localvertex_base.compiled.launchers import launcher_module
 from localvertex_base.compiled.payload import mentioned_inputs
-from localvertex_base.compiled.spec import Container, Pipeline
+from localvertex_base.compiled.spec import Container, Pipeline, TaskSpec
 
 
 def refusals(pipeline: Pipeline, choice: Choice) -> list[Refusal]:
@@ -34,10 +35,12 @@ def refusals(pipeline: Pipeline, choice: Choice) -> list[Refusal]:
             )
             line = f"{container.path}: {text} (image {image!r}){advice}"
             # Without a sandbox, no source would help.
-            stand_in = ("image", container.image) if is_in_image else ("step", component.executor)
-            reasons.append(Refusal(line, *stand_in))
+            step = container.path
+            reasons.append(source_of(line, image, container.command, step) if is_in_image else Refusal(line, step=step))
     return reasons + [
-        Refusal(f"{path}: {text}", "image", image) for path, text, image in _jobs(pipeline, choice) if text
+        source_of(f"{path}: {text}", image, ["known"], task.path)
+        for task, path, text, image in _jobs(pipeline, choice)
+        if text
     ]
 
 
@@ -74,8 +77,8 @@ def _problem(container: Container, choice: Choice) -> str:
     return ""
 
 
-def _jobs(pipeline: Pipeline, choice: Choice) -> Iterator[tuple[str, str, str]]:
-    """Yield path, problem and image of each container command in worker pools that the file contains."""
+def _jobs(pipeline: Pipeline, choice: Choice) -> Iterator[tuple[TaskSpec, str, str, str]]:
+    """Yield task, path, problem and image of each container command in worker pools that the file contains."""
     for task in pipeline.tasks:
         executor, source = pipeline.executor_of(task), task.parameters.get("worker_pool_specs")
         if executor is None or not CustomJobExecutor().accepts(executor) or source is None:
@@ -84,4 +87,4 @@ def _jobs(pipeline: Pipeline, choice: Choice) -> Iterator[tuple[str, str, str]]:
             if images.is_foreign_spec(pool, choice):
                 path = f"{source.path or task.path}[{number}].container_spec"
                 image = str((pool.get("container_spec") or {}).get("image_uri", ""))
-                yield path, images.problem_of_spec(pool, choice), image
+                yield task, path, images.problem_of_spec(pool, choice), image

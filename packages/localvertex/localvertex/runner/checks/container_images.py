@@ -4,8 +4,7 @@ import shlex
 from dataclasses import replace
 
 from localvertex.containers.choice import Choice
-from localvertex.containers.stand_ins import StandIns
-from localvertex.errors import Refusal
+from localvertex.containers.stand_ins import StandIns, source_of
 from localvertex.executors import find_executor
 from localvertex.executors.container_command import ContainerCommandExecutor
 from localvertex.executors.custom_job import CustomJobExecutor
@@ -55,8 +54,10 @@ def apply(pipeline: Pipeline, choice: Choice) -> tuple[Pipeline, list[str]]:
     A command of `--image` is put before the commands of its image's containers.
     """
     executors, reasons = dict(pipeline.executors), list[str]()
+    # Those of given steps stay as they are.
+    used = {component.executor for component in pipeline.reachable}
     for name, each in executors.items():
-        if not isinstance(each, Container):
+        if not isinstance(each, Container) or name not in used:
             continue
         if prefix := choice.command_prefixes.get(each.image):
             executors[name] = replace(each, replacement=prefix)
@@ -67,7 +68,7 @@ def apply(pipeline: Pipeline, choice: Choice) -> tuple[Pipeline, list[str]]:
             try:
                 words = stand_in.words(each.command, each.args)
             except UserError as error:
-                reasons.append(Refusal(f"{each.path}: {error}", "image", each.image))
+                reasons.append(source_of(f"{each.path}: {error}", each.image, each.command, each.path))
         each = replace(each, code=stand_in.digest())
         executors[name] = replace(each, replacement=words[:1], command=(), args=words[1:]) if words else each
     return replace(pipeline, executors=executors), reasons

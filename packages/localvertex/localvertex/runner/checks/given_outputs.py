@@ -10,9 +10,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from localvertex.store.executor_files import RESOURCES
+from localvertex.store.executor_files import RESOURCES, UPLOAD
 from localvertex.store.task import title_of
-from localvertex.values.configuration import Configuration, key, path_in
+from localvertex.values.configuration import Configuration, key, path_in, toml
 from localvertex_base.compiled.spec import ArtifactSpec, Component, Dag, Pipeline, TaskSpec
 from localvertex_base.userinput.errors import UserError
 from localvertex_base.userinput.parameters import ParameterSpec, ParameterType, convert
@@ -21,13 +21,16 @@ from localvertex_base.userinput.spelling import did_you_mean, quote
 _MAX_TASKS, _MAX_DEPTH = 10_000, 50
 """A pipeline with more is refused."""
 
-_EXAMPLES = {
-    ParameterType.NUMBER_INTEGER: "1",
-    ParameterType.NUMBER_DOUBLE: "0.5",
-    ParameterType.BOOLEAN: "true",
-    ParameterType.LIST: "[]",
-    ParameterType.STRUCT: "{}",
+_EXAMPLES: dict[ParameterType, Any] = {
+    ParameterType.NUMBER_INTEGER: 1,
+    ParameterType.NUMBER_DOUBLE: 0.5,
+    ParameterType.BOOLEAN: True,
+    ParameterType.LIST: [],
+    ParameterType.STRUCT: {},
 }
+
+_MODEL = "google.VertexModel"
+"""The type of a model of the registry; a file alone cannot be deployed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +42,13 @@ class NamedTask:
     title: str
     spec: TaskSpec
     component: Component
+    used: frozenset[str]
+    """The outputs that another task, or the surrounding dag, reads."""
+
+    @property
+    def names(self) -> list[str]:
+        """The names that a user may give it by, besides its path."""
+        return [self.title, self.spec.name, *filter(None, [self.spec.display_name])]
 
     @property
     def outputs(self) -> dict[str, ParameterSpec | ArtifactSpec]:
@@ -46,30 +56,48 @@ class NamedTask:
         return {**self.component.output_parameters, **self.component.output_artifacts}
 
     @property
-    def required(self) -> dict[str, str]:
-        """Examples, in TOML, of the outputs without which it cannot be given; launchers need not write resources."""
+    def required(self) -> dict[str, Any]:
+        """Examples of the outputs without which it cannot be given; launchers need not write resources."""
         return {
             name: example(each) for name, each in self.outputs.items() if not each.is_optional and name != RESOURCES
         }
+
+    @property
+    def proposed(self) -> dict[str, Any]:
+        """Examples of the outputs that are required or read."""
+        others = {name: example(each) for name, each in self.outputs.items() if name in self.used - {*self.required}}
+        resources = {RESOURCES: json.dumps({"resources": []})} if RESOURCES in others else {}
+        return self.required | others | resources
 
 
 def named_tasks(pipeline: Pipeline) -> Iterator[NamedTask]:
     """Yield the tasks of a pipeline, parents first; in one that is refused for its size, only the first ones."""
 
     def of_dag(component: Component, names: tuple[str, ...]) -> Iterator[NamedTask]:
-        for spec in component.dag.tasks.values() if component.dag and len(names) < _MAX_DEPTH else ():
+        dag = component.dag if component.dag and len(names) < _MAX_DEPTH else Dag(tasks={})
+        read: set[tuple[str | None, str | None]] = set()
+        for task in dag.tasks.values():
+            read |= {(each.producer, each.output) for each in task.parameters.values()}
+            read |= {(each.producer, each.output) for each in task.artifacts.values()}
+        for sources in (*dag.parameters.values(), *dag.artifacts.values()):
+            read |= {(each.producer, each.key) for each in sources}
+        for spec in dag.tasks.values():
             used, inner = pipeline.components.get(spec.component), (*names, spec.name)
             if used is not None:
                 title = title_of(inner, spec.display_name)
-                yield NamedTask(path="/".join(inner), title=title, spec=spec, component=used)
+                outputs = frozenset(name for producer, name in read if producer == spec.name and name)
+                yield NamedTask(path="/".join(inner), title=title, spec=spec, component=used, used=outputs)
                 yield from of_dag(used, inner)
 
     return islice(of_dag(pipeline.root, ()), _MAX_TASKS)
 
 
-def example(declared: ParameterSpec | ArtifactSpec) -> str:
-    """Return a value of an output's type as TOML."""
-    return _EXAMPLES.get(declared.type, '"text"') if isinstance(declared, ParameterSpec) else '"path/to/file"'
+def example(declared: ParameterSpec | ArtifactSpec) -> Any:
+    """Return a value of an output's type."""
+    if isinstance(declared, ParameterSpec):
+        return next(iter(declared.literals), _EXAMPLES.get(declared.type, "text"))
+    model = {"artifact": "path/to/model", "image": "SERVING_IMAGE"}
+    return model if declared.schema_title == _MODEL else "path/to/file"
 
 
 def apply(
@@ -86,18 +114,18 @@ def apply(
     Raises:
         UserError: A task or an output does not exist, an output is missing, or a value is of another type.
     """
-    every = {each.path: each for each in named_tasks(pipeline)} if configuration.step else {}
+    if not (configuration.step or configuration.pipeline):
+        return pipeline
+    every = {each.path: each for each in named_tasks(pipeline)}
+    names = dict.fromkeys([*every, *(name for each in every.values() for name in each.names)])
     found: dict[str, dict[str, Any]] = {}
     problems = []
-    for name, table in configuration.step.items():
+    for name, table in configuration.tables_of(pipeline.name, "step", names, ignores_unknown=allows_unknown).items():
         try:
             task = _find(name, every)
-            if task is None and allows_unknown:
-                continue
             if task is None:
-                names = [each.title for each in every.values()]
                 known = ", ".join([*every][:20]) or "none"
-                raise UserError(f"the pipeline has no such task{did_you_mean(name, [*every, *names])}; it has {known}")
+                raise UserError(f"the pipeline has no such task{did_you_mean(name, names)}; it has {known}")
             if task.path in found:
                 raise UserError(f"the outputs of {task.path} are given twice")
             found[task.path] = _check(task, table.get("outputs", {}), configuration.folder, allows_gone)
@@ -116,7 +144,7 @@ def given_paths(pipeline: Pipeline) -> list[str]:
 def _find(name: str, every: Mapping[str, NamedTask]) -> NamedTask | None:
     if name in every:
         return every[name]
-    alike = [each for each in every.values() if name in (each.title, each.spec.name, each.spec.display_name)]
+    alike = [each for each in every.values() if name in each.names]
     if len(alike) > 1:
         raise UserError(f"several tasks have this name; expected one of {', '.join(each.path for each in alike)}")
     return alike[0] if alike else None
@@ -136,7 +164,7 @@ def _check(task: NamedTask, outputs: Mapping[str, Any], folder: Path, allows_gon
             known = ", ".join(declared) or "none"
             raise UserError(f"it has no output {quote(name)}{did_you_mean(name, declared)}; its outputs: {known}")
     if missing := [name for name in task.required if name not in outputs]:
-        lines = ", ".join(f"{key(name)} = {task.required[name]}" for name in missing)
+        lines = ", ".join(f"{key(name)} = {toml(task.required[name])}" for name in missing)
         raise UserError(f"outputs lack {', '.join(missing)}; add {lines}")
     parameters, artifacts = dict[str, Any](), dict[str, Any]()
     for name, value in outputs.items():
@@ -146,34 +174,41 @@ def _check(task: NamedTask, outputs: Mapping[str, Any], folder: Path, allows_gon
             if isinstance(each, ParameterSpec):
                 parameters[name] = convert(value, each.type)
             else:
-                artifacts[name] = {"artifacts": [_artifact(value, folder, allows_gone)]}
+                is_model = each.schema_title == _MODEL
+                artifacts[name] = {"artifacts": [_artifact(value, folder, allows_gone, is_model=is_model)]}
         except (TypeError, ValueError, UserError) as error:
             kind = each.type if isinstance(each, ParameterSpec) else each.schema_title
             raise UserError(
-                f"output {name}: expected {kind}, {error}; for example {key(name)} = {example(each)}"
+                f"output {name}: expected {kind}, {error}; for example {key(name)} = {toml(example(each))}"
             ) from None
     return {"parameterValues": parameters, "artifacts": artifacts}
 
 
-def _artifact(value: Any, folder: Path, allows_gone: bool) -> dict[str, Any]:
-    """Return an artifact that is given as a path, an address or a table.
+def _artifact(value: Any, folder: Path, allows_gone: bool, *, is_model: bool) -> dict[str, Any]:
+    """Return an artifact that is given as a path, an address or a table, a model also by its files and its image.
 
     Raises:
         ValueError: It is something else, or there is no such file.
     """
     table = {"uri" if "://" in value else "path": value} if isinstance(value, str) else value
     types = {"path": str, "uri": str, "metadata": dict}
+    if is_model and isinstance(value, dict) and "artifact" in value:
+        table, types = value, {"artifact": str, "image": str, "command": list}
     if value == "":
         raise ValueError("found an empty text")
     is_table = isinstance(table, dict) and all(type(each) is types.get(name) for name, each in table.items())
     if not is_table or not table or {"path", "uri"} <= {*table} or "://" not in table.get("uri", "://"):
         form = "{path = ... or uri = gs://..., metadata = {...}}"
         raise ValueError(f"found {quote(value)}, which is neither a path nor {form}")
-    if "path" not in table:
+    file = path_in(folder, table.get("path") or table.get("artifact", ""))
+    if not {"path", "artifact"} & {*table}:
         return {**table}
-    file = path_in(folder, table["path"])
     if not (allows_gone or file.is_file() or file.is_dir()):
         raise ValueError(f"there is no file or folder {str(file)!r}")
+    if "artifact" in table:
+        names = {"image_uri": "image", "command": "command"}
+        container = {field: table[name] for field, name in names.items() if table.get(name)}
+        return {UPLOAD: {"artifact_uri": str(file.absolute()), "container_spec": container}}
     return {"custom_path": str(file.absolute()), "metadata": table.get("metadata", {})}
 
 

@@ -12,7 +12,7 @@ from accelerators.pipeline.check import check_payload
 from accelerators.pipeline.graph import Graph
 from accelerators.pipeline.payload import Payload, build
 from localvertex.containers.choice import Choice
-from localvertex.errors import Refusal
+from localvertex.containers.stand_ins import source_of
 from localvertex.executors.custom_job import CustomJobExecutor
 from localvertex.executors.google_cloud.batch_predict import BatchPredictExecutor
 from localvertex.executors.google_cloud.model_deploy import ModelDeployExecutor
@@ -65,7 +65,7 @@ def refusals(
             errors = [each for each in findings if each.severity == "error"]
             found += [f"{_shown(each.path)}: {each.message}{each.nearest}" for each in errors]
             if custom_job(step.container):
-                found += _missing_commands(payload, choice)
+                found += _missing_commands(payload, choice, step.container.path)
             elif tuning_job(step.container):
                 found += _of_study(payload)
     except UserError as error:
@@ -73,13 +73,15 @@ def refusals(
     return list(dict.fromkeys(found))
 
 
-def _missing_commands(payload: Payload, choice: Choice) -> Iterator[str]:
+def _missing_commands(payload: Payload, choice: Choice, step: str) -> Iterator[str]:
     spec = payload.job.get("job_spec")
     pools = spec.get("worker_pool_specs") if isinstance(spec, dict) else None
     for index, pool in enumerate(pools if isinstance(pools, list) else []):
         if _is_known(pool) and (problem := missing_command(pool, choice)):
-            path, image = _path(payload, f"{_POOLS}[{index}].container_spec"), pool["container_spec"].get("image_uri")
-            yield Refusal(f"{path}: {problem}", "image", image or "")
+            path = _path(payload, f"{_POOLS}[{index}].container_spec")
+            container = pool["container_spec"]
+            image, command = str(container.get("image_uri")), container.get("command") or ()
+            yield source_of(f"{path}: {problem}", image, command, step)
 
 
 def _is_known(pool: Any) -> bool:

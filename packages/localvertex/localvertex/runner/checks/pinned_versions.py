@@ -1,6 +1,6 @@
 """Versions that steps pin: replaced or refused if this Python cannot install them."""
 
-from collections.abc import Iterable
+from collections.abc import Callable
 from pathlib import Path
 
 from localvertex.containers.stand_ins import StandIns
@@ -8,12 +8,22 @@ from localvertex.errors import Refusal, Refused
 from localvertex.executors import find_executor
 from localvertex.executors.python_step import PythonStepExecutor, missing_install_script
 from localvertex.processes import pins
-from localvertex.runner.checks.proposal import proposed
+from localvertex.runner.checks.proposal import proposed, text_of
+from localvertex.values.configuration import Configuration
 from localvertex_base.compiled.spec import Pipeline
+from localvertex_base.lines import WriteLine
 
 
 def replacements(
-    pipeline: Pipeline, private_dir: Path, stand_ins: StandIns, relaxed: Iterable[str], run: pins.Run = pins.run
+    pipeline: Pipeline,
+    private_dir: Path,
+    stand_ins: StandIns,
+    configuration: Configuration,
+    run: pins.Run = pins.run,
+    *,
+    report: WriteLine = lambda _: None,
+    warn: WriteLine = lambda _: None,
+    has_time: Callable[[], bool] = lambda: True,
 ) -> dict[str, str]:
     """Return the versions that replace pinned ones.
 
@@ -21,8 +31,11 @@ def replacements(
         pipeline: The pipeline.
         private_dir: The folder of the environments; existing ones are not checked.
         stand_ins: The interpreters of the steps.
-        relaxed: Names of packages of which any release will do.
+        configuration: Names the packages of which any release will do.
         run: Runs pip; see `pins.resolve`.
+        report: Receives a line for each step that is checked.
+        warn: Receives a line for each step for which the time did not last.
+        has_time: Returns whether more may be checked.
 
     Raises:
         Refused: Neither a pinned version nor another one of the same minor version can be installed.
@@ -34,14 +47,22 @@ def replacements(
             continue
         stand_in = stand_ins.of(container.image, container.command)
         script = pins.replaced(missing_install_script(container, private_dir, stand_in), known)
-        if not script or script in seen or not pins.unsatisfied(script, stand_in.python):
+        if not script or script in seen or not (wanted := pins.unsatisfied(script, stand_in.python)):
             continue
-        found, reason = pins.resolve(script, relaxed=relaxed, python=stand_in.python, run=run)
-        known |= found
+        step = container.path.removeprefix("deploymentSpec.executors.").removesuffix(".container")
+        if has_time():
+            report(f"checking the packages of {step}: {', '.join(wanted)}")
+            found, reason = pins.resolve(
+                script, relaxed=configuration.packages.get("relax", ()), python=stand_in.python, run=run
+            )
+            known |= found
+            # It starts with the pin.
+            content = {"relax": [reason.partition("==")[0]]}
+            text = f"{container.path}: {reason}"
+            reasons += [Refusal(text, step=container.path, table=("packages",), content=content)] * bool(reason)
+        if not has_time():
+            warn(f"not checked in {pins.MAX_SECONDS:.0f} s: the packages of {step}; the step installs them as they are")
         seen |= {script, pins.replaced(script, known)}
-        # It starts with the pin.
-        package = reason.partition("==")[0]
-        reasons += [Refusal(f"{container.path}: {reason}", "package", package)] * bool(reason)
     if reasons:
-        raise Refused([*reasons], proposed(pipeline, reasons))
+        raise Refused([*reasons], text_of(proposed(pipeline, reasons, configuration), configuration))
     return known

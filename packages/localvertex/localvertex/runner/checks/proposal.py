@@ -1,60 +1,136 @@
-"""The way on after a refusal: lines of localvertex.toml that let the pipeline run, with examples to replace."""
+"""The way on after a refusal: tables of localvertex.toml that let the pipeline run, with examples to replace.
 
-from collections import defaultdict
-from collections.abc import Iterable
+A table that the file has already is proposed with its content, so that it can be pasted in its place. A step is given
+where the file has what would help it already, so that nothing is proposed twice.
+"""
 
+import json
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from localvertex.containers.stand_ins import advice, is_plain
 from localvertex.errors import Refusal
+from localvertex.executors.python_step import missing_module
+from localvertex.runner.checks.cloud_launchers import calls
 from localvertex.runner.checks.given_outputs import NamedTask, named_tasks
-from localvertex.values.configuration import key, quoted
-from localvertex_base.compiled.spec import Pipeline
+from localvertex.store.steps.failure import cannot_run_here
+from localvertex.store.task import State
+from localvertex.values.configuration import Configuration, key, toml
+from localvertex.values.repository import Repository
+from localvertex_base.compiled.spec import Container, Pipeline
 
-_SOURCE = """\
-path = "path/to/source"
-# python = ".venv/bin/python"
-# command = ["python", "-m", "program"]"""
+Tables = dict[tuple[str, ...], dict[str, Any]]
+"""Tables of a localvertex.toml by their names."""
+
+_OF_IMAGES = {"python": ".venv/bin/python", "command": ["python", "-m", "program"]}
+"""What else a user may want of an image whose source is proposed."""
 
 
-def proposed(pipeline: Pipeline, reasons: Iterable[str]) -> str:
-    """Return the lines to add to localvertex.toml, or an empty text if no line would help.
-
-    A step that cannot run gets given outputs, an image its source, and a bucket a folder.
+def proposed(pipeline: Pipeline, reasons: Iterable[str], configuration: Configuration) -> Tables:
+    """Return the tables that let a pipeline run; none if no table would help.
 
     Args:
         pipeline: The pipeline.
         reasons: Why it is refused; those that are a `Refusal` have a way on.
+        configuration: What the file has; tables per pipeline, if it has any.
     """
-    found: dict[str, dict[str, None]] = defaultdict(dict)
-    for each in reasons:
-        if isinstance(each, Refusal) and each.name:
-            found[each.stand_in][each.name] = None
-    steps = found["step"].keys()
-    blocks = [_given(task) for task in named_tasks(pipeline) if steps & {task.spec.path, task.component.executor}]
-    for image in dict.fromkeys([*found["image"], *(name.rpartition(" ")[0] for name in found["install"])]):
-        packages = [name.rpartition(" ")[2] for name in found["install"] if name.rpartition(" ")[0] == image]
-        lines = [_SOURCE] * (image in found["image"])
-        lines += [f"packages = [{', '.join(map(quoted, packages))}]"] * bool(packages)
-        blocks.append("\n".join([f"[image.{key(image)}]", *lines]))
-    if relaxed := found["package"]:
-        blocks.append(f"[packages]\nrelax = [{', '.join(map(quoted, relaxed))}]")
-    if found["root"] or found["create"]:
-        blocks.append("[buckets]\n" + 'root = "buckets"\n' * bool(found["root"]) + "create = true")
-    if files := found["file"]:
-        blocks.append("\n".join(["[buckets.files]", *(f'{quoted(address)} = "path/to/file"' for address in files)]))
+    found = [each for each in reasons if isinstance(each, Refusal)]
+    own = ("pipeline", pipeline.name) if configuration.pipeline else ()
+    steps = {each.step for each in found if not each.table or (each.step and not _adds(each, configuration))}
+    given = {name for task in named_tasks(pipeline) if (names := _names(task, pipeline)) & steps for name in names}
+    tables: Tables = {}
+    for task in named_tasks(pipeline):
+        if _names(task, pipeline) & steps:
+            tables[*own, "step", task.path] = {"outputs": task.proposed}
+    for each in found:
+        if each.table and each.step not in given:
+            table = (*own, *each.table) if each.table == ("parameters",) else each.table
+            have = tables.get(table) or _existing(table, configuration)
+            tables[table] = merged(have, each.content)
+    return tables
+
+
+def after(
+    pipeline: Pipeline, entries: Iterable[dict[str, Any]], repository: Repository, configuration: Configuration
+) -> Tables:
+    """Return the tables without which steps of a run have failed: of their image, or their outputs.
+
+    A step that calls BigQuery is not the only one.
+
+    Args:
+        pipeline: The pipeline, without what was given.
+        entries: The entries of the run's tasks in its record.
+        repository: Names the packages of modules.
+        configuration: What the file has.
+    """
+    # Without the numbers of iterations.
+    found = {"/".join(part for part in each["path"].split("/") if not part.isdecimal()): each for each in entries}
+    failed = {path: each for path, each in found.items() if each["state"] == State.FAILED and cannot_run_here(each)}
+    callers = {each.step for each in calls(pipeline, has_credentials=False)}
+    reasons, open_calls = list[Refusal](), list[Refusal]()
+    for task in named_tasks(pipeline):
+        if task.spec.path in callers and (entry := found.get(task.path)) and not State(entry["state"]).has_outputs:
+            open_calls.append(Refusal(task.path, step=task.path))
+        if entry := failed.get(task.path):
+            executor, module = pipeline.executor_of(task.spec), missing_module(entry["error"] or "")
+            image = executor.image if isinstance(executor, Container) else ""
+            way_on = advice(image, module, repository) if module and not is_plain(image) else Refusal("")
+            reasons.append(Refusal(task.path, step=task.path, table=way_on.table, content=way_on.content))
+    calls_failed = {each.step for each in open_calls} & failed.keys()
+    return proposed(pipeline, [*reasons, *(open_calls if calls_failed else [])], configuration)
+
+
+def text_of(tables: Tables, configuration: Configuration) -> str:
+    """Return tables as lines of the file; parameters first, buckets last."""
+    order = ("parameters", "pipeline", "step", "image", "packages", "buckets")
+    blocks = []
+    for names, content in sorted(tables.items(), key=lambda each: order.index(each[0][0])):
+        lines = [
+            heading(names) + "  # replaces the one there" * bool(_existing(names, configuration)),
+            *(f"{key(name)} = {toml(each)}" for name, each in content.items()),
+        ]
+        if names[0] == "image" and "path" in content:
+            lines += [f"# {name} = {toml(each)}" for name, each in _OF_IMAGES.items() if name not in content]
+        blocks.append("\n".join(lines))
     return "\n\n".join(blocks)
 
 
-def in_place_of(pipeline: Pipeline, paths: Iterable[str]) -> str:
-    """Return the lines that give the outputs of these tasks, which have failed.
-
-    Args:
-        pipeline: The pipeline.
-        paths: Their paths in a record.
-    """
-    # Without the numbers of iterations.
-    names = {"/".join(part for part in path.split("/") if not part.isdecimal()) for path in paths}
-    return "\n\n".join(_given(task) for task in named_tasks(pipeline) if task.path in names)
+def heading(names: tuple[str, ...]) -> str:
+    """Return the line that begins a table."""
+    return f"[{'.'.join(map(key, names))}]"
 
 
-def _given(task: NamedTask) -> str:
-    outputs = ", ".join(f"{key(name)} = {value}" for name, value in task.required.items())
-    return f"[step.{key(task.path)}]\noutputs = {{{outputs}}}"
+def _names(task: NamedTask, pipeline: Pipeline) -> set[str]:
+    """Return what a refusal may name a task by."""
+    executor = pipeline.executor_of(task.spec)
+    return {task.path, task.spec.path, task.component.executor, executor.path if executor else ""} - {""}
+
+
+def _adds(refusal: Refusal, configuration: Configuration) -> bool:
+    """Return whether the file lacks something of what would help."""
+    have = _existing(refusal.table, configuration)
+    return merged(have, refusal.content) != have
+
+
+def _existing(names: tuple[str, ...], configuration: Configuration) -> dict[str, Any]:
+    """Return a table of the file, without the tables in it and with its paths as a user writes them."""
+    table: Any = vars(configuration)
+    for name in names:
+        table = table.get(name, {})
+    plain = {name: each for name, each in table.items() if not isinstance(each, Mapping) or "parameters" in names}
+    if "parameters" in names:
+        return plain
+    folder = re.escape(json.dumps(f"{configuration.folder}/")[1:-1])
+    content: dict[str, Any] = json.loads(re.sub(rf'(?<="){folder}', "", json.dumps(plain)))
+    return content
+
+
+def merged(have: Mapping[str, Any], added: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a table with what is added, in lists too; what it has stays."""
+    lists = {
+        name: [*dict.fromkeys([*have[name], *each])]
+        for name, each in added.items()
+        if isinstance(each, list) and name in have and name != "command"
+    }
+    return {**added, **have, **lists}

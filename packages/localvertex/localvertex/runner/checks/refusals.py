@@ -25,14 +25,14 @@ _MAX_DEPTH = 50
 def refusals(pipeline: Pipeline, containers: Choice | None = None) -> list[str]:
     """Return what cannot run here, one line each; an empty list if the pipeline can run."""
     labels = {each.executor for each in pipeline.reachable}
-    unsupported = [Refusal(text, "step", label) for label, text in pipeline.unsupported.items() if label in labels]
+    unsupported = [Refusal(text, step=label) for label, text in pipeline.unsupported.items() if label in labels]
     reasons = [*unsupported, *platforms.refusals(pipeline.platforms)]
     reasons += [*_reference_refusals(pipeline), *circles(pipeline)]
     for component in pipeline.reachable:
         if component.dag is not None:
             reasons += _dag_refusals(component, component.dag, pipeline)
         else:
-            reasons += [Refusal(each, "step", component.executor) for each in _step_refusals(component, pipeline)]
+            reasons += [Refusal(each, step=component.executor) for each in _step_refusals(component, pipeline)]
     containers = containers or Choice()
     reasons += container_commands.refusals(pipeline, containers)
     reasons += serving_containers.refusals(pipeline, containers)

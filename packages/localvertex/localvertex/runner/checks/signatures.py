@@ -19,7 +19,8 @@ def of_task(task: TaskSpec, component: Component) -> list[str]:
     if task.retry.max_retries > _MAX_RETRIES:
         path = f"{task.path}.retryPolicy.maxRetryCount"
         reasons.append(f"{path}: {task.retry.max_retries} retries; at most {_MAX_RETRIES} can run locally")
-    if component.dag is None and task.iterator is None:
+    # A given step reads nothing.
+    if component.dag is None and task.iterator is None and component.given is None:
         reasons += _missing_inputs(task, component)
     return reasons
 

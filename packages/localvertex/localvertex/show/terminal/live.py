@@ -76,6 +76,9 @@ class Live(Display):
         self._live.stop()
 
     def _print(self, text: Text) -> None:
+        if self._root is None and not self._has_ended.is_set():
+            # The checks before the run take longest.
+            return self._console.print(text, soft_wrap=True)
         with self._lock:
             self._happened.append(text)
 

@@ -219,3 +219,14 @@ def test_a_cached_step_whose_image_may_move_is_reported(
         task["cachingOptions"] = {"enableCache": True} if is_cached else {}
     found = [finding.rule for finding in check_pipeline(spec, today=TODAY)]
     assert found.count("moving-tag") == is_reported
+
+
+@pytest.mark.parametrize(("value", "rules"), [(0, []), ("", []), ({}, []), (1, ["unknown-field"])])
+def test_an_unknown_field_that_googles_launcher_drops_is_no_mistake(data: Path, value: Any, rules: list[str]) -> None:
+    document = load(data, "literal")
+    parameters = document["root"]["dag"]["tasks"]["custom-training-job"]["inputs"]["parameters"]
+    pools = parameters["worker_pool_specs"]["runtimeValue"]["constant"]
+    machine = next(pool["machine_spec"] for pool in pools if pool)
+    machine["acceleratorNumber"] = value
+    found = [each.rule for each in check_pipeline(document, today=TODAY)]
+    assert [each for each in found if each == "unknown-field"] == rules

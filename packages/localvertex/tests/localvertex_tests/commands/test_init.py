@@ -190,8 +190,9 @@ def test_the_verdicts(command: Command, compiled: Compile, tmp_path: Path) -> No
     written = (tmp_path / "localvertex.toml").read_text()
     assert tomllib.loads(written) == {}
     filled_in = tomllib.loads("\n".join(line.removeprefix("# ") for line in written.splitlines()[3:]))
-    assert filled_in["step"]["bigquery-query-job"]["outputs"] == {"destination_table": "path/to/file"}
-    assert filled_in["step"]["rows"]["outputs"] == {"Output": 1}
+    steps = {name: table["step"] for name, table in filled_in["pipeline"].items()}
+    assert steps["query"]["bigquery-query-job"]["outputs"] == {"destination_table": "path/to/file"}
+    assert steps["warehouse"]["rows"]["outputs"] == {"Output": 1}
     assert filled_in["buckets"] == {"root": "buckets", "create": True}
 
 
@@ -277,7 +278,8 @@ def test_a_hostile_repository(command: Command, compiled: Compile, tmp_path: Pat
     assert "kfp's command cannot find it" in done.stdout
     assert [each.name for each in outside.iterdir()] == ["secret.yaml"]
     written = (root / TEST.name).read_text(errors="surrogateescape")
-    assert [type(each) for each in ast.parse(written).body] == [ast.Expr, ast.ImportFrom, ast.Assign, ast.FunctionDef]
+    types = [type(each) for each in ast.parse(written).body]
+    assert types == [ast.Expr, ast.ImportFrom, ast.Assign, ast.FunctionDef, ast.FunctionDef]
 
 
 def test_the_search_ends_at_its_limits(

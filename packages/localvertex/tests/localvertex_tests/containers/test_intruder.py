@@ -141,3 +141,29 @@ def test_the_planted_things_would_be_found(result: Intrude, target: dict[str, An
     assert (found["process"], found["variables of others"]) == (None, True)
     assert found["variables"] == ["MY_SESSION", "SSH_AUTH_SOCK", "DBUS_SESSION_BUS_ADDRESS"]
     assert Path(target["outside"]).read_text() == "intruder"
+
+
+@dsl.container_component
+def install_itself(out: dsl.OutputPath(str)) -> dsl.ContainerSpec:
+    script = (
+        'mkdir -p /app /home/user && cp "$0" /app/tool && echo kept > /home/user/x\n'
+        'cat /app/tool /home/user/x > "$1"\n'
+        "head -c 2000000000 /dev/zero > /app/large && exit 3\n"
+        "rm /app/large\n"
+        "! touch /usr/lib/x && ! touch /etc/x\n"
+    )
+    return dsl.ContainerSpec(image="debian", command=["sh", "-euc", script, "/etc/hostname", out])
+
+
+@dsl.pipeline(name="installs-itself")
+def installs_itself() -> None:
+    install_itself()
+
+
+@pytest.mark.usefixtures("sandbox")
+def test_a_command_may_add_to_its_root_which_is_limited_and_thrown_away(execute: Execute, task: FindTask) -> None:
+    record = execute(installs_itself)
+    assert record["state"] == "SUCCEEDED", record["error"]
+    assert task(record, "install-itself")["outputs"]["parameters"]["out"].endswith("kept\n")
+    assert not os.path.exists("/app")
+    assert not os.path.exists("/home/user")

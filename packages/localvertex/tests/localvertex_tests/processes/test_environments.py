@@ -319,3 +319,42 @@ def test_only_the_code_of_a_step_needs_a_kfp(compiled: Compile, tmp_path: Path) 
     engine.open_file(compiled(works))
     with pytest.raises(localvertex.Refused, match=r"step uses dsl\.Nothing, which kfp"):
         engine.open_file(compiled(needs, "needs.yaml"))
+
+
+def test_the_log_of_an_installation_has_pips_lines_and_its_failure_names_pips_error(
+    execute: Execute, task: FindTask, log_text: ReadLog, tmp_path: Path
+) -> None:
+    good = make_wheel(tmp_path, "1.0")
+
+    @dsl.component(base_image="python:3.11", packages_to_install=[good, "absent-pkg"], install_kfp_package=False)
+    def use() -> str:
+        return "x"
+
+    @dsl.pipeline(name="fails")
+    def fails() -> None:
+        use()
+
+    record = execute(fails)
+    step = task(record, "use")
+    assert f"Processing {good}" in log_text(record, step)
+    assert "ERROR: No matching distribution found for absent-pkg" in step["error"]
+    assert "already satisfied" not in step["error"]
+
+
+def test_an_installation_that_was_stopped_continues_in_its_environment(
+    execute: Execute, work_dir: Path, tmp_path: Path
+) -> None:
+    """What it has stays, and what it has by halves is installed again."""
+    pipeline = installing(make_wheel(tmp_path, "1.0"), install_kfp_package=False)
+    execute(pipeline, use_cache=False)
+    (marker,) = (work_dir / ".localvertex" / "environments").glob("*/complete.json")
+    (packages,) = marker.parent.glob("lib/*/site-packages")
+    kept = packages / "kept.py"
+    kept.write_text("")
+    (info,) = packages.glob("tinypkg-*.dist-info")
+    (info / "INSTALLER").unlink()
+    (packages / "tinypkg.py").write_text("broken")
+    marker.unlink()
+    assert execute(pipeline, use_cache=False)["state"] == "SUCCEEDED"
+    assert kept.exists()
+    assert "VERSION" in (packages / "tinypkg.py").read_text()

@@ -151,7 +151,7 @@ def test_what_is_installed_here_and_what_has_no_pin_cost_nothing(
 
     for package in (f"kfp=={kfp.__version__}", "tinypkg", "tinypkg>=1.2", "tinypkg==1.*"):
         pipeline = open_file(compiled(using(package))).pipeline
-        assert replacements(pipeline, work_dir, StandIns(), ()) == {}
+        assert replacements(pipeline, work_dir, StandIns(), Configuration()) == {}
     assert calls == []
 
 
@@ -160,7 +160,7 @@ def test_without_a_connection_the_run_decides(
 ) -> None:
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     pipeline = open_file(compiled(using("tinypkg==1.2.4"))).pipeline
-    assert replacements(pipeline, work_dir, StandIns(), ()) == {}
+    assert replacements(pipeline, work_dir, StandIns(), Configuration()) == {}
     assert len(calls) == 1
 
 
@@ -217,3 +217,26 @@ def test_packages_that_exclude_each_other_are_reported_in_pips_own_sentence(exec
     assert record["state"] == "FAILED"
     sentence = "Cannot install needy==1.0 and tinypkg==2.0.0 because these package versions have conflicting"
     assert record["error"] == f"use: installing the packages failed with a conflict: {sentence} dependencies."
+
+
+def test_a_check_builds_nothing_and_a_pin_without_a_wheel_stays(index: Path, tmp_path: Path) -> None:
+    built = tmp_path / "built"
+    make_source(index, "slowpkg", f"open({str(built)!r}, 'w')\nraise SystemExit('not built')\n")
+    for source in ("slowpkg==1.0", f"{index}/slowpkg-1.0.tar.gz", "./slowpkg"):
+        script = f'python3 -m pip install --quiet "tinypkg==1.2.4" "{source}" && "$0" "$@"'
+        assert pins.resolve(script) == ({"tinypkg==1.2.4": "tinypkg==1.2.3"}, "")
+    assert not built.exists()
+
+
+@pytest.mark.usefixtures("index")
+def test_each_step_has_a_line_and_what_has_no_time_is_not_checked(compiled: Compile, work_dir: Path) -> None:
+    pipeline = open_file(compiled(using("tinypkg==1.2.4"))).pipeline
+    lines, notes = list[str](), list[str]()
+    found = replacements(pipeline, work_dir, StandIns(), Configuration(), report=lines.append, warn=notes.append)
+    assert (found, notes) == ({"tinypkg==1.2.4": "tinypkg==1.2.3"}, [])
+    assert lines == ["checking the packages of exec-use: tinypkg==1.2.4"]
+    late = replacements(
+        pipeline, work_dir, StandIns(), Configuration(), report=lines.append, warn=notes.append, has_time=lambda: False
+    )
+    assert (late, len(lines), len(notes)) == ({}, 1, 1)
+    assert notes[0].startswith("not checked in 60 s: the packages of exec-use")

@@ -20,6 +20,7 @@ from localvertex_tests.support import serving
 import localvertex
 from localvertex.containers.choice import Choice
 from localvertex.runner import engine
+from localvertex.values import configuration
 from vertex_testing.runs import Compile, Execute, FindTask
 
 LOCATION = "{{$.pipeline_google_cloud_location}}"
@@ -60,6 +61,24 @@ def deploy(folder: str, undeploys: bool = False) -> None:
         undeployed = ModelUndeployOp(model=model.outputs["model"], endpoint=endpoint.outputs["endpoint"])
         undeployed.after(deployed)
         EndpointDeleteOp(endpoint=endpoint.outputs["endpoint"]).after(undeployed)
+
+
+@dsl.component(base_image="python:3.11", install_kfp_package=False)
+def upload(model: dsl.Output[artifact_types.VertexModel]) -> None:
+    raise RuntimeError("this step must not run")
+
+
+@dsl.pipeline(name="deploy-given")
+def deploy_given() -> None:
+    endpoint = EndpointCreateOp(display_name="live", location=LOCATION)
+    ModelDeployOp(
+        model=upload().outputs["model"],
+        endpoint=endpoint.outputs["endpoint"],
+        traffic_split={"0": "100"},
+        dedicated_resources_machine_type="n1-standard-2",
+        dedicated_resources_min_replica_count=1,
+        dedicated_resources_max_replica_count=1,
+    )
 
 
 @dsl.pipeline(name="refused")
@@ -106,6 +125,26 @@ def model_folder(tmp_path: Path) -> str:
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "weights").write_text("w")
     return str(tmp_path / "model")
+
+
+def test_a_given_model_is_registered_and_deployed(
+    execute: Execute, task: FindTask, compiled: Compile, work_dir: Path, tmp_path: Path, model_folder: str
+) -> None:
+    file, toml = compiled(deploy_given), tmp_path / "localvertex.toml"
+    model = f'artifact = "{Path(model_folder).name}", image = "serving:1"'
+    toml.write_text(f"[step.upload]\noutputs = {{model = {{{model}}}}}\n")
+    with pytest.raises(localvertex.Refused, match="the serving container has no command") as refused:
+        execute(file, configuration=configuration.read(toml))
+    assert refused.value.proposal.startswith("[step.model-deploy]")
+    command = json.dumps(["python", "-P", serving.__file__])
+    toml.write_text(f"[step.upload]\noutputs = {{model = {{{model}, command = {command}}}}}\n")
+    record = execute(file, configuration=configuration.read(toml))
+    assert record["state"] == "SUCCEEDED", record["error"]
+    assert (task(record, "upload")["state"], record["models"]) == ("GIVEN", [])
+    (artifact,) = task(record, "upload")["outputs"]["artifacts"]["model"]
+    (version,) = (work_dir / "models").glob("given-upload*/1")
+    assert artifact["metadata"]["resourceName"].endswith(f"/models/{version.parent.name}@1")
+    assert (version / "model" / "weights").read_text() == Path(model_folder, "weights").read_text()
 
 
 def resource_of(record: Any, task: FindTask, name: str) -> dict[str, str]:
