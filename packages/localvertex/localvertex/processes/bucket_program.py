@@ -124,6 +124,9 @@ def _copy(found: "list[str]", last: str, options: "set[str]") -> None:
 
 
 def _synchronise(source: str, target: str, options: "set[str]") -> None:
+    # With -d, a wrong address would empty the target.
+    if not os.path.isdir(source):
+        raise ValueError(f"{_shown(source)} is not a folder")
     wanted = _names(source, options)
     for name in wanted:
         pair = os.path.join(source, name), os.path.join(target, name)

@@ -120,6 +120,7 @@ def test_files_and_folders_go_where_gsutil_puts_them(call: Call, buckets: Path, 
         "gsutil cp a gs://other/x",
         "gsutil ls gs://shop/none*",
         "gsutil rsync -x pattern gs://shop/in .",
+        "gsutil rsync -d gs://shop/none gs://shop/in",
         "gsutil rm gs://shop/in/a.csv",
         "gcloud storage buckets create gs://new",
         "gcloud ai models list",
@@ -132,6 +133,7 @@ def test_what_is_not_served_fails_in_one_line(call: Call, buckets: Path, line: s
     assert (done.returncode, done.stderr.count("\n"), done.stdout) == (1, 1, ""), done
     assert done.stderr.startswith(f"error: {line.split()[0]}: ")
     assert not (buckets.parent / "work" / "secret").exists()
+    assert (buckets / "shop" / "in" / "a.csv").exists()
 
 
 def test_a_link_does_not_lead_out_of_its_bucket(call: Call, buckets: Path) -> None:
