@@ -78,22 +78,33 @@ def test_an_example_ends_as_without_interruption(name: str, modules: str, faults
     assert [each["num_restarts"] for each in results] == [0, len(faults)]
 
 
+def program_of(page: str, module: str) -> str:
+    """Return the program of a page that uses a module."""
+    text = (EXAMPLES.parent / "docs" / page).read_text(encoding="utf-8")
+    programs = re.findall(r"^```python\n(.*?)^```$", text, re.M | re.S)
+    (program,) = [each for each in programs if f"import {module}\n" in each]
+    return str(program)
+
+
 @pytest.mark.slow
 @pytest.mark.soak
 @pytest.mark.parametrize(
-    ("module", "faults"),
-    [("xgboost", ["__next__:17:15", "__next__:40:9"]), ("jax", ["__next__:4000:15", "__next__:9001:9"])],
+    ("page", "module", "faults"),
+    [
+        ("boosting.md", "xgboost", ["__next__:17:15", "__next__:40:9"]),
+        ("boosting.md", "lightgbm", ["__next__:17:15", "__next__:40:9"]),
+        ("jax.md", "jax", ["__next__:4000:15", "__next__:9001:9"]),
+    ],
 )
-def test_a_program_of_the_page_on_xgboost_and_jax_ends_as_without_interruption(
-    module: str, faults: list[str], tmp_path: Path
+def test_a_program_of_a_page_ends_as_without_interruption(
+    page: str, module: str, faults: list[str], tmp_path: Path
 ) -> None:
-    pytest.importorskip(module)
-    page = (EXAMPLES.parent / "docs" / "xgboost-jax.md").read_text(encoding="utf-8")
-    programs = re.findall(r"^```python\n(.*?)^```$", page, re.M | re.S)
-    (program,) = [each for each in programs if f"import {module}\n" in each]
-    (tmp_path / "program.py").write_text(program)
+    python = TORCH if page == "boosting.md" else Path(sys.executable)
+    if not python.exists() or subprocess.run([str(python), "-c", f"import {module}"], capture_output=True).returncode:
+        pytest.skip(f"needs {module}: make venv-torch")
+    (tmp_path / "program.py").write_text(program_of(page, module))
     script = Path(__file__).with_name("disturbed.py")
-    words = [sys.executable, str(script), str(tmp_path / "program.py"), module, str(tmp_path), *faults]
+    words = [str(python), str(script), str(tmp_path / "program.py"), module, str(tmp_path), *faults]
     done = subprocess.run(words, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     whole, _, _, last, _ = re.split(r"^exit .*\n", done.stdout, flags=re.M)
@@ -101,6 +112,37 @@ def test_a_program_of_the_page_on_xgboost_and_jax_ends_as_without_interruption(
     assert whole == last != ""
     stopped_in = int(faults[0].split(":")[1])
     assert f"resumes at step {stopped_in + 1} of" in done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.soak
+def test_a_snapshot_of_catboost_is_restored_on_another_machine(tmp_path: Path) -> None:
+    if not TORCH.exists():
+        pytest.skip("needs CatBoost: make venv-torch")
+    (tmp_path / "train.py").write_text(program_of("boosting.md", "catboost"))
+    wrapper = ["-m", "exact_resume", "--checkpoint-directory", "../RUN", "--watch", "saves"]
+    program = [str(TORCH), "../train.py"]
+    words = [str(TORCH), *wrapper, "--whole", "rename:snapshot-*", "--", *program]
+    lines = []
+    for name in ("whole", "killed", "another"):
+        folder = tmp_path / name
+        (folder / "saves").mkdir(parents=True)
+        if name == "killed":
+            with (folder / "output").open("w") as output:
+                process = subprocess.Popen(words, cwd=folder, stdout=output, stderr=output, start_new_session=True)
+            while not [*tmp_path.glob("RUN/step-*/manifest.json")]:
+                assert process.poll() is None, (folder / "output").read_text()
+                time.sleep(0.01)
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            continue
+        done = subprocess.run(
+            program if name == "whole" else words, cwd=folder, capture_output=True, text=True, timeout=300
+        )
+        assert done.returncode == 0, done.stderr
+        lines.append(done.stdout.splitlines()[-1])
+    assert lines[0] == lines[1]
+    assert "\n0:" not in f"\n{done.stdout}"
 
 
 class TorchRun:
