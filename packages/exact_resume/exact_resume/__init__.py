@@ -11,10 +11,12 @@ if TYPE_CHECKING:
     from exact_resume.program import Run as Run, run as run
     from exact_resume.sampler import Sampler as Sampler
     from exact_resume.state import Stream as Stream, saved as saved
+    from exact_resume.trainers.lightning import LightningCallback as LightningCallback
 
 _MODULES = {
     "EarlyStopping": "checkpoints.early_stopping",
     "InputError": "errors",
+    "LightningCallback": "trainers.lightning",
     "Run": "program",
     "RunError": "errors",
     "Sampler": "sampler",

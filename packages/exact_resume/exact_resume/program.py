@@ -321,12 +321,20 @@ class Run(Loop):
         self._logged = content["logged"]
         # A worker that the run did not have keeps what the program has seeded.
         for first, tree in content["generators"][self.rank : self.rank + 1]:
-            states.set_generators(states.read(tree, arrays[first:]))
+            self.put_own(states.read(tree, arrays[first:]))
+
+    def own(self) -> dict[str, Any]:
+        """Return what each worker saves of itself: its random generators; in an evaluation, those of before."""
+        return self._generators or states.generators()
+
+    def put_own(self, content: dict[str, Any]) -> None:
+        """Put back what `own` returned."""
+        states.set_generators(content)
 
     def before_save(self) -> None:
-        """Send the random generators to the chief; in an evaluation, those of before."""
+        """Send the chief what each worker saves of itself."""
         own: states.Arrays = []
-        tree = states.write(self._generators or states.generators(), "generators", own)
+        tree = states.write(self.own(), "generators", own)
         self._of_workers = [(tree, own)]
         if self.num_workers > 1:
             sent: list[Any] = []
