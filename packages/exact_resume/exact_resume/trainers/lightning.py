@@ -13,6 +13,7 @@ relies on are used here, and nowhere else.
 import builtins
 import collections
 import contextlib
+import hashlib
 import math
 import operator
 import os
@@ -264,7 +265,7 @@ class _Training:
         self.seed = int(os.environ.get("PL_GLOBAL_SEED", 0))
         fit_loop, place = self._fit_loop, {"rank": trainer.global_rank, "num_workers": trainer.world_size}
         fit_loop.setup_data()
-        loaders = fit_loop._combined_loader.flattened if fit_loop._combined_loader else []
+        loaders = [] if fit_loop._combined_loader is None else fit_loop._combined_loader.flattened
         self.position = data_loader.Position()
         if loaders:
             if len(loaders) > 1 or type(fit_loop._data_fetcher).__name__ == "_DataLoaderIterDataFetcher":
@@ -290,6 +291,9 @@ class _Training:
                 else each
                 for each in combined.flattened
             ]
+
+        # Arguments of callbacks and data in modules do not change, and are not saved.
+        self._initial = [{name: _digest(each) for name, each in _attributes(*owner)} for owner in self._owners()]
 
     def seek(self, fetcher: Any) -> None:
         """Let the batches begin with the one that comes next."""
@@ -356,13 +360,16 @@ class _Training:
                 **{name: each for name, each in vars(metric.meta).items() if isinstance(each, _PLAIN)},
                 "reduce_fx": [metric.meta.reduce_fx.__name__, _is_builtin(metric.meta.reduce_fx)],
                 "sync": [metric.meta.sync.should, metric.meta.sync.rank_zero_only, metric.meta.sync.op],
-                "attributes": _attributes(metric, _base_names(metric)),
+                "attributes": {name: each[0] for name, each in _attributes(metric, _base_names(metric))},
                 "is_tensor": metric.is_tensor,
             }
             for key, metric in self._epoch_loop._results.items()
         }
         return {
-            "attributes": [_attributes(each, names) for each, names in self._owners()],
+            "attributes": [
+                {name: each[0] for name, each in _attributes(*owner) if before.get(name) != _digest(each)}
+                for owner, before in zip(self._owners(), self._initial, strict=True)
+            ],
             "buffers": [each for _, _, each in _hidden_buffers(self._trainer.lightning_module)],
             "results": results,
         }
@@ -539,10 +546,19 @@ def _base_names(module: Any) -> set[str]:
     return {*vars(sys.modules["torch"].nn.Module()), *hyper_parameters, "meta"}
 
 
-def _attributes(owner: Any, base: Iterable[str]) -> dict[str, Any]:
-    """Return attributes with numbers, texts, tensors, arrays, and lists and dicts of these."""
-    found = {name: _plain(each) for name, each in vars(owner).items() if name not in base}
-    return {name: each[0] for name, each in found.items() if each}
+def _attributes(owner: Any, base: Iterable[str]) -> Iterator[tuple[str, list[Any]]]:
+    """Yield attributes that have numbers, texts, tensors, arrays, and lists and dicts of these, each in a list."""
+    for name, value in vars(owner).items():
+        if name not in base and (found := _plain(value)):
+            yield name, found
+
+
+def _digest(value: Any) -> str:
+    arrays: states.Arrays = []
+    found = hashlib.sha256(repr(states.write(value, "", arrays)).encode())
+    for each in arrays:
+        found.update(each.tobytes())
+    return found.hexdigest()
 
 
 def _plain(value: Any) -> list[Any]:
