@@ -441,7 +441,10 @@ def _refuse(trainer: Any) -> None:
     if strategy not in ("SingleDeviceStrategy", "DDPStrategy") or (
         getattr(trainer.strategy, "_start_method", None) not in (None, "popen")
     ):
-        raise InputError(f"the trainer has a {strategy}, which divides or spawns the model; expected one device or ddp")
+        raise InputError(
+            f"the trainer has a {strategy}, which shards the model or starts its processes otherwise; expected one"
+            " device, or strategy='ddp'"
+        )
     for each in trainer.callbacks:
         for name in filter(_REFUSED.get, map(_name, type(each).__mro__)):
             raise InputError(f"callback {type(each).__name__} {_REFUSED[name]}")
@@ -461,11 +464,9 @@ def _num_steps(trainer: Any) -> int:
     if trainer.fit_loop.skip:
         return 0
     num_batches, max_epochs = trainer.num_training_batches, trainer.max_epochs
-    of_epochs = (
-        math.ceil(num_batches / trainer.accumulate_grad_batches) * max_epochs
-        if max_epochs is not None and max_epochs > 0
-        else math.inf
-    )
+    of_epochs = math.inf
+    if num_batches < math.inf and (max_epochs or 0) > 0:
+        of_epochs = math.ceil(num_batches / trainer.accumulate_grad_batches) * max_epochs
     # With several optimizers, max_steps counts the updates of all.
     of_steps = trainer.max_steps if trainer.max_steps > 0 and trainer.lightning_module.automatic_optimization else math.inf
     if min(of_epochs, of_steps) == math.inf:

@@ -3,7 +3,8 @@
     python lightning_cases.py LIBRARY FOLDER CASE,POINT:STEP:SIGNAL,...
 
 Each is a fork of this process, which has imported the library. A point is a hook of a callback, or `write`, while a
-checkpoint is written. FOLDER/CASE/NAME.log has a line for each batch and validation; CASE/codes has the exit codes.
+checkpoint is written, or `torn`, when the newest one is damaged, too. The case `own` is without exact_resume: it uses
+Lightning's ModelCheckpoint as often. FOLDER/CASE/NAME.log has a line for each batch and validation; CASE/codes has the exit codes.
 """
 
 import hashlib
@@ -68,7 +69,7 @@ class Net(library.LightningModule):  # type: ignore[misc,name-defined]
         row, x, y = batch
         found = self.layers(x)
         loss = torch.nn.functional.cross_entropy(found, y)
-        note("batch", self.trainer.current_epoch, batch_idx, self.trainer.global_rank, *row.tolist(), float(loss).hex())
+        note("batch", self.trainer.current_epoch, batch_idx, self.global_step, *row.tolist(), float(loss.detach()).hex())
         self.log("loss", loss, on_step=True, on_epoch=True)
         self.accuracy(found, y)
         self.log("accuracy", self.accuracy, on_epoch=True, on_step=False)
@@ -162,19 +163,24 @@ class Fault(library.Callback):  # type: ignore[misc,name-defined]
         super().__init__()
         self.step, self.number = int(step), int(number)
         if point == "write":
-            original = async_writer.AsyncWriter.write
+            original = async_writer.CheckpointWriter.write
 
             def write(writer: Any, checkpoint: Any, **options: Any) -> None:
                 original(writer, checkpoint, **options)
                 if checkpoint.step >= self.step:
                     os.kill(os.getpid(), self.number)
 
-            async_writer.AsyncWriter.write = write  # type: ignore[method-assign]
+            async_writer.CheckpointWriter.write = write  # type: ignore[method-assign]
         else:
-            setattr(self, point, self.disturb)
+            self.is_torn = point == "torn"
+            setattr(self, "on_train_batch_start" if self.is_torn else point, self.disturb)
 
     def disturb(self, trainer: Any, *given: Any) -> None:
         if not trainer.sanity_checking and trainer.fit_loop.epoch_loop.total_batch_idx == self.step:
+            if self.is_torn:
+                files = [*pathlib.Path(folder, name).glob("**/*.npz"), *pathlib.Path(folder, name).glob("**/*.ckpt")]
+                newest = max(files, key=os.path.getmtime)
+                os.truncate(newest, newest.stat().st_size // 2)
             os.kill(os.getpid(), self.number)
 
 
@@ -206,7 +212,7 @@ def make() -> tuple[Any, dict[str, Any], list[Any], dict[str, Any]]:
         options = {"max_epochs": 20}
     elif case == "checkpoint":
         own = [callbacks.ModelCheckpoint(f"{folder}/{name}-own", monitor="val_loss", save_top_k=2, save_last=True)]
-    elif case == "accumulate":
+    elif case in ("accumulate", "own_accumulate"):
         options |= {"accumulate_grad_batches": 2}
     elif case == "clip":
         options |= {"gradient_clip_val": 0.1}
@@ -240,12 +246,16 @@ def train(fault: str) -> None:
     library.seed_everything(3, verbose=False)
     module, options, own, data = make()
     own.append(Fault(*(fault or "none:0:0").split(":")))
-    run = exact_resume.LightningCallback(f"{folder}/{name}", save_every_steps=3, save_every_seconds=0)
+    run, resume = exact_resume.LightningCallback(f"{folder}/{name}", save_every_steps=3, save_every_seconds=0), {}
+    if case.startswith("own"):
+        callbacks = library.pytorch.callbacks if hasattr(library, "pytorch") else library.callbacks
+        run = callbacks.ModelCheckpoint(f"{folder}/{name}", every_n_train_steps=3, save_last=True)
+        resume = {"ckpt_path": "last"}
     trainer = library.Trainer(
         **options, callbacks=[*own, run], accelerator="cpu", logger=False, enable_progress_bar=False,
         enable_model_summary=False, default_root_dir=folder, log_every_n_steps=2,
     )  # fmt: skip
-    trainer.fit(module, **data)
+    trainer.fit(module, **data, **resume)
     digest = hashlib.sha256(b"".join(each.numpy().tobytes() for each in module.state_dict().values())).hexdigest()
     numbers = {key: float(value).hex() for key, value in trainer.callback_metrics.items()}
     found = {"weights": digest, "metrics": numbers, "step": trainer.global_step, "epoch": trainer.current_epoch}
