@@ -3,8 +3,8 @@
     lightning.Trainer(max_epochs=9, callbacks=[exact_resume.LightningCallback("checkpoints/", code=[__file__])])
 
 Lightning's loops train, inside of `exact_resume.run`. A step of the run begins before the batch is fetched that follows
-an update of the weights. Everything of the step before is done by then: validation, schedules, logging, hooks. There the
-run saves and stops. A resumed process begins an epoch without its first hooks, and puts everything back at this place.
+an update of the weights. Everything of the step before is done by then: validation, schedules, logging, hooks. The run
+saves and stops there. A resumed process begins an epoch without its first hooks, and puts all back at this place.
 
 Lightning is not imported here: a program with a trainer has imported it. All its private attributes that this module
 relies on are used here, and nowhere else.
@@ -25,7 +25,7 @@ import numpy as np
 
 from exact_resume import program, state as states
 from exact_resume.checkpoints.checkpoints import Checkpoint
-from exact_resume.errors import InputError, report_uncaught
+from exact_resume.errors import InputError, RunError, report_uncaught
 from exact_resume.trainers import data_loader
 
 VERSIONS = "2.6"
@@ -57,7 +57,10 @@ _REFUSED = {
 """Callback -> why it is refused, and what to do."""
 _name = operator.attrgetter("__name__")
 _PLAIN = (bool, int, float, str, bytes, type(None))
-_LISTS, _DICTS = (list, collections.deque), (dict, collections.OrderedDict, collections.defaultdict, collections.Counter)
+_LISTS, _DICTS = (
+    (list, collections.deque),
+    (dict, collections.OrderedDict, collections.defaultdict, collections.Counter),
+)
 
 
 class Callback:
@@ -133,7 +136,7 @@ class Callback:
         # Those that only show something come and go with the terminal.
         names = [each.__name__ for each in kinds if not {"ProgressBar", "ModelSummary"} & {*map(_name, each.__mro__)}]
         config = {
-            **self._options.get("config", {}),
+            **(self._options.get("config") or {}),
             "lightning": {
                 "callbacks": names,
                 "batches_per_epoch": trainer.num_training_batches if trainer.num_training_batches < math.inf else 0,
@@ -159,7 +162,8 @@ class Callback:
             def advance(inner: Callable[..., object], fetcher: Any) -> None:
                 run.put_again(fetcher)
                 if epoch_loop.batch_progress.current.ready % trainer.accumulate_grad_batches == 0:
-                    next(run)
+                    if next(run, None) is None:
+                        raise RunError(f"the trainer goes beyond the {num_steps} steps that it has planned")
                 inner(fetcher)
 
             def validate(inner: Callable[..., object]) -> Any:
@@ -314,7 +318,7 @@ class _Training:
             "checkpoint": checkpoint,
             "loops": loops,
             "should_stop": trainer.should_stop,
-            "metrics": [{**each} for each in _metrics(logger)],
+            "metrics": [_located(each) for each in _metrics(logger)],
             "first": logger._first_loop_iter,
             "hook": logger._current_fx,
             "seen": dict(self._epoch_loop.val_loop._seen_batches_per_dataloader),
@@ -360,14 +364,14 @@ class _Training:
                 **{name: each for name, each in vars(metric.meta).items() if isinstance(each, _PLAIN)},
                 "reduce_fx": [metric.meta.reduce_fx.__name__, _is_builtin(metric.meta.reduce_fx)],
                 "sync": [metric.meta.sync.should, metric.meta.sync.rank_zero_only, metric.meta.sync.op],
-                "attributes": {name: each[0] for name, each in _attributes(metric, _base_names(metric))},
+                "attributes": _located(dict(_attributes(metric, _base_names(metric)))),
                 "is_tensor": metric.is_tensor,
             }
             for key, metric in self._epoch_loop._results.items()
         }
         return {
             "attributes": [
-                {name: each[0] for name, each in _attributes(*owner) if before.get(name) != _digest(each)}
+                _located({name: each for name, each in _attributes(*owner) if before.get(name) != _digest(each)})
                 for owner, before in zip(self._owners(), self._initial, strict=True)
             ],
             "buffers": [each for _, _, each in _hidden_buffers(self._trainer.lightning_module)],
@@ -408,15 +412,15 @@ class _Training:
         for each in self._trainer.callbacks:
             kind = type(each)
             if not kind.__module__.startswith(("lightning.", "pytorch_lightning.", "exact_resume.")) and all(
-                getattr(kind, name).__qualname__.startswith("Callback.") for name in ("state_dict", "on_save_checkpoint")
+                getattr(kind, name).__qualname__.startswith("Callback.")
+                for name in ("state_dict", "on_save_checkpoint")
             ):
                 found.append((each, set()))
         return found
 
     def _placed(self, values: dict[str, Any]) -> dict[str, Any]:
-        """Return values with their tensors on the device of the training."""
-        device = self._trainer.strategy.root_device
-        torch = sys.modules["torch"]
+        """Return the values of `_located`, with their tensors where they were."""
+        device, torch = self._trainer.strategy.root_device, sys.modules["torch"]
 
         def placed(value: Any) -> Any:
             if isinstance(value, torch.Tensor):
@@ -425,7 +429,7 @@ class _Training:
                 return {key: placed(each) for key, each in value.items()}
             return type(value)(map(placed, value)) if isinstance(value, list | tuple) else value
 
-        return {name: placed(each) for name, each in values.items()}
+        return {name: placed(value) if is_on_device else value for name, (value, is_on_device) in values.items()}
 
 
 def _refuse(trainer: Any) -> None:
@@ -468,7 +472,9 @@ def _num_steps(trainer: Any) -> int:
     if num_batches < math.inf and (max_epochs or 0) > 0:
         of_epochs = math.ceil(num_batches / trainer.accumulate_grad_batches) * max_epochs
     # With several optimizers, max_steps counts the updates of all.
-    of_steps = trainer.max_steps if trainer.max_steps > 0 and trainer.lightning_module.automatic_optimization else math.inf
+    of_steps = (
+        trainer.max_steps if trainer.max_steps > 0 and trainer.lightning_module.automatic_optimization else math.inf
+    )
     if min(of_epochs, of_steps) == math.inf:
         raise InputError(
             "the number of steps is not known: the data have no length, or max_epochs is -1; give max_steps, and with"
@@ -547,14 +553,27 @@ def _base_names(module: Any) -> set[str]:
     return {*vars(sys.modules["torch"].nn.Module()), *hyper_parameters, "meta"}
 
 
-def _attributes(owner: Any, base: Iterable[str]) -> Iterator[tuple[str, list[Any]]]:
-    """Yield attributes that have numbers, texts, tensors, arrays, and lists and dicts of these, each in a list."""
+def _attributes(owner: Any, base: Iterable[str]) -> Iterator[tuple[str, Any]]:
+    """Yield attributes that have numbers, texts, tensors, arrays, and lists and dicts of these."""
     for name, value in vars(owner).items():
         if name not in base and (found := _plain(value)):
-            yield name, found
+            yield name, found[0]
+
+
+def _located(values: dict[str, Any]) -> dict[str, Any]:
+    """Return each value with whether it has tensors on an accelerator."""
+
+    def is_on_device(value: Any) -> bool:
+        if isinstance(value, dict | list | tuple):
+            return any(map(is_on_device, value.values() if isinstance(value, dict) else value))
+        return getattr(getattr(value, "device", None), "type", "cpu") != "cpu"
+
+    return {name: [each, is_on_device(each)] for name, each in values.items()}
 
 
 def _digest(value: Any) -> str:
+    if type(value) in _PLAIN:
+        return repr(value)
     arrays: states.Arrays = []
     found = hashlib.sha256(repr(states.write(value, "", arrays)).encode())
     for each in arrays:

@@ -4,7 +4,8 @@
 
 Each is a fork of this process, which has imported the library. A point is a hook of a callback, or `write`, while a
 checkpoint is written, or `torn`, when the newest one is damaged, too. The case `own` is without exact_resume: it uses
-Lightning's ModelCheckpoint as often. FOLDER/CASE/NAME.log has a line for each batch and validation; CASE/codes has the exit codes.
+Lightning's ModelCheckpoint as often. FOLDER/CASE/NAME.log has a line for each batch and validation, and CASE/codes the
+exit codes.
 """
 
 import hashlib
@@ -55,7 +56,11 @@ class Net(library.LightningModule):  # type: ignore[misc,name-defined]
         super().__init__()
         self.schedule = schedule
         self.layers = torch.nn.Sequential(
-            torch.nn.Linear(8, 16), torch.nn.BatchNorm1d(16), torch.nn.ReLU(), torch.nn.Dropout(0.3), torch.nn.Linear(16, 2)
+            torch.nn.Linear(8, 16),
+            torch.nn.BatchNorm1d(16),
+            torch.nn.ReLU(),
+            torch.nn.Dropout(0.3),
+            torch.nn.Linear(16, 2),
         )
         self.accuracy = torchmetrics.Accuracy(task="multiclass", num_classes=2)
         self.outputs: list[Any] = []
@@ -69,7 +74,9 @@ class Net(library.LightningModule):  # type: ignore[misc,name-defined]
         row, x, y = batch
         found = self.layers(x)
         loss = torch.nn.functional.cross_entropy(found, y)
-        note("batch", self.trainer.current_epoch, batch_idx, self.global_step, *row.tolist(), float(loss.detach()).hex())
+        note(
+            "batch", self.trainer.current_epoch, batch_idx, self.global_step, *row.tolist(), float(loss.detach()).hex()
+        )
         self.log("loss", loss, on_step=True, on_epoch=True)
         self.accuracy(found, y)
         self.log("accuracy", self.accuracy, on_epoch=True, on_step=False)
@@ -84,7 +91,12 @@ class Net(library.LightningModule):  # type: ignore[misc,name-defined]
 
     def on_validation_end(self) -> None:
         if not self.trainer.sanity_checking:
-            note("validation", self.trainer.current_epoch, self.global_step, float(self.trainer.callback_metrics["val_loss"]).hex())
+            note(
+                "validation",
+                self.trainer.current_epoch,
+                self.global_step,
+                float(self.trainer.callback_metrics["val_loss"]).hex(),
+            )
 
     def on_train_epoch_start(self) -> None:
         note("start", self.trainer.current_epoch, self.global_step)

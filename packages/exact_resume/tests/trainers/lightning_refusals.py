@@ -46,13 +46,14 @@ def loader(**options: Any) -> Any:
     return torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.ones(8, 2)), batch_size=2, **options)
 
 
-def fit(*given: Any, module: Any = None, data: Any = None, run: Any = None, ckpt_path: Any = None, **options: Any) -> None:
+def fit(
+    *given: Any, module: Any = None, data: Any = None, run: Any = None, ckpt_path: Any = None, **options: Any
+) -> None:
     own = [*given, run or exact_resume.LightningCallback(f"{sys.argv[2]}/run")]
-    trainer = library.Trainer(
-        **{"max_epochs": 1, "accelerator": "cpu"} | options, callbacks=own, logger=False, enable_progress_bar=False, enable_model_summary=False,
-        default_root_dir=sys.argv[2],
-    )  # fmt: skip
-    trainer.fit(module or Net(), loader() if data is None else data, ckpt_path=ckpt_path)
+    quiet = {"logger": False, "enable_progress_bar": False, "enable_model_summary": False}
+    options = {"max_epochs": 1, "accelerator": "cpu", "default_root_dir": sys.argv[2]} | quiet | options
+    data = loader() if data is None else data
+    library.Trainer(callbacks=own, **options).fit(module or Net(), data, ckpt_path=ckpt_path)
 
 
 def moved() -> None:
