@@ -130,9 +130,18 @@ class Training:
             output = trainer.train(
                 resume_from_checkpoint=folder if self._saved else None, ignore_keys_for_eval=ignore_keys_for_eval
             )
-            numbers = {name: each for line in trainer.state.log_history for name, each in line.items()}
-            self._run.result(metrics=_shown({name: each for name, each in numbers.items() if name != "step"}))
+            self._run.result(metrics=self._metrics())
         return output
+
+    def _metrics(self) -> dict[str, float]:
+        """Return the last value of each logged number; those of an evaluation are of the model that is left."""
+        state, found = self._trainer.state, dict[str, Any]()
+        best = state.best_global_step if self._trainer.args.load_best_model_at_end else None
+        for line in state.log_history:
+            is_other = best is not None and line["step"] != best
+            found |= {name: each for name, each in line.items() if not (is_other and name.startswith("eval_"))}
+        del found["step"]
+        return _shown(found)
 
     @contextlib.contextmanager
     def _hooks(self, loader: Any) -> Iterator[None]:
@@ -266,7 +275,8 @@ class Training:
         self._first_step = state.global_step - (self._saved["num_steps"] if self._saved else 0)
 
     def _begin_step(self, _: Any, state: Any, __: Any, **___: Any) -> None:
-        self._restore() if not self._has_begun else None
+        if not self._has_begun:
+            self._restore()
         next(self._run)
         if self._run.step != state.global_step:
             raise InputError(
