@@ -1,4 +1,4 @@
-"""Hugging Face's Trainer: killed and stopped anywhere, it ends with the bits and the logs of an undisturbed training."""
+"""Hugging Face's Trainer: killed anywhere, it ends with the bits and the logs of an undisturbed training."""
 
 import json
 import os
