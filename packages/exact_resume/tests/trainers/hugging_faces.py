@@ -47,6 +47,8 @@ class Digits(Dataset):  # type: ignore[type-arg]
         return self.count
 
     def __getitem__(self, index: int) -> dict[str, Any]:
+        if index >= self.count:
+            raise IndexError(index)
         row = self.first + index
         tokens = TOKENS[row].clone()
         if self.is_noisy:
