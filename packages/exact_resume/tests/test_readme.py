@@ -96,6 +96,7 @@ def test_another_run_in_the_folder_of_the_quick_start_is_refused(program: str, t
         "docs/blocks.md",
         "docs/checkpoints.md",
         "docs/ends.md",
+        "docs/hugging-face.md",
         "docs/keras.md",
         "docs/rehearsal.md",
         "docs/state.md",

@@ -12,12 +12,14 @@ import random
 import signal
 import sys
 import traceback
+import types
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from accelerate.utils import DistributedType
 from sklearn.datasets import load_digits
 from torch.utils.data import Dataset, IterableDataset, WeightedRandomSampler
 from transformers import (
@@ -98,6 +100,21 @@ class Fault(TrainerCallback):
 class Weighted(Noted):
     def _get_train_sampler(self, *_: Any) -> Any:
         return WeightedRandomSampler([*range(1, NUM_EXAMPLES + 1)], NUM_EXAMPLES)
+
+
+class WithoutMethod(Noted):
+    _load_scaler = property()
+
+
+class WithoutCounter(Noted):
+    _tr_loss = property(None, lambda self, value: None)
+
+
+class Holder(TrainerCallback):
+    """Has an attribute that cannot be saved."""
+
+    def __init__(self) -> None:
+        self.held = object()
 
 
 class Doubler(TrainerCallback):
@@ -248,6 +265,57 @@ FAULTS = (
 )
 
 
+def divided(folder: Path, kind: str) -> Any:
+    """Return a trainer whose model is divided between processes, as far as it says so."""
+    given = trainer(folder)
+    given.accelerator.state.distributed_type = DistributedType(kind)
+    return given
+
+
+def changed(name: str, value: Any) -> Any:
+    given = trainer(Path(sys.argv[1], "changed"), max_steps=2)
+    setattr(given, name, value)
+    return given
+
+
+def with_frozen(number: float) -> Any:
+    given = trainer(Path(sys.argv[1], "frozen"), max_steps=2)
+    for each in given.model.bert.embeddings.parameters():
+        each.requires_grad_(False).data += number
+    return given
+
+
+REFUSED: dict[str, Callable[[Path], Any]] = {
+    "FSDP": lambda f: divided(f, "FSDP"),
+    "DEEPSPEED": lambda f: divided(f, "DEEPSPEED"),
+    "tensor parallelism": lambda f: changed("get_tp_size", lambda: 2),
+    "auto_find_batch_size": lambda f: trainer(f, auto_find_batch_size=True),
+    "enable_jit_checkpoint": lambda f: trainer(f, enable_jit_checkpoint=True),
+    "ignore_data_skip": lambda f: trainer(f, ignore_data_skip=True),
+    "split_batches": lambda f: trainer(f, accelerator_config={"split_batches": True}),
+    "seed of a collator": lambda f: changed("data_collator", types.SimpleNamespace(seed=3)),
+    "moved method": lambda f: trainer(f, kind=WithoutMethod),
+    "moved counter": lambda f: trainer(f, kind=WithoutCounter),
+    "callback": lambda f: trainer(f, callbacks=[Holder()]),
+    "iterable in processes": lambda f: trainer(f, data=Stream(), max_steps=3, dataloader_num_workers=2),
+    "another rate": lambda f: trainer(f, learning_rate=0.5, max_steps=2),
+    "other frozen parameters": lambda f: with_frozen(1),
+}
+
+
+def refuse(name: str) -> str:
+    """Return the message with which a training is refused, after one with other values in the same folder."""
+    folder = Path(sys.argv[1], "refused", name.replace(" ", "_"))
+    before = {"another rate": lambda: trainer(folder, max_steps=2), "other frozen parameters": lambda: with_frozen(0)}
+    if name in before:
+        exact_resume.hugging_face(before[name](), folder / "run").train()
+    try:
+        exact_resume.hugging_face(REFUSED[name](folder), folder / "run").train()
+    except exact_resume.InputError as error:
+        return str(error)
+    return "trained"
+
+
 def train(case: str, folder: Path, fault: tuple[str, int, int] | None, **options: Any) -> dict[str, Any]:
     """Train in this process."""
     given = CASES[case](folder)
@@ -282,8 +350,6 @@ def start(case: str, folder: Path, fault: tuple[str, int, int] | None, **options
     sys.stdout.flush()
     if not (child := os.fork()):
         code = 1
-        # The Trainer prints its logs.
-        os.dup2(2, 1)
         try:
             found = train(case, folder, fault, **options)
             (folder / "found.json").write_text(json.dumps(found))
@@ -330,4 +396,14 @@ def examine(case: str, folder: Path) -> dict[str, Any]:
 
 if __name__ == "__main__":
     for name in sys.argv[2:]:
-        print(json.dumps(examine(name, Path(sys.argv[1], name.replace(" ", "_")))), flush=True)
+        # The Trainer prints its logs.
+        output = os.dup(1)
+        os.dup2(2, 1)
+        found = (
+            {case: refuse(case) for case in REFUSED}
+            if name == "refused"
+            else examine(name, Path(sys.argv[1], name.replace(" ", "_")))
+        )
+        sys.stdout.flush()
+        os.dup2(output, 1)
+        print(json.dumps(found), flush=True)

@@ -80,3 +80,33 @@ def test_each_epoch_has_each_example_once(found: dict[str, Any]) -> None:
         for first in range(0, 3 * per_epoch, per_epoch):
             lines = [line for step in range(first, first + per_epoch) for line in seen[str(step)]]
             assert sorted(int(row) for line in lines for row in line.split()) == list(range(84))
+
+
+REFUSALS = {
+    "FSDP": "FSDP divides the model between processes",
+    "DEEPSPEED": "DEEPSPEED divides the model between processes",
+    "tensor parallelism": "tensor, context or sequence parallelism divides the model",
+    "auto_find_batch_size": "auto_find_batch_size changes the batches",
+    "enable_jit_checkpoint": "enable_jit_checkpoint saves at SIGTERM itself",
+    "ignore_data_skip": "ignore_data_skip repeats examples",
+    "split_batches": "split_batches and dispatch_batches divide the batches",
+    "seed of a collator": "the data collator has a seed",
+    "moved method": "WithoutMethod has no _load_scaler, on which a resume depends",
+    "moved counter": "WithoutCounter has no _tr_loss, on which a resume depends",
+    "callback": "callback Holder has an attribute that cannot be saved (state 'callbacks.",
+    "iterable in processes": "an iterable Stream that several processes read",
+    "another rate": "config.arguments.learning_rate is 0.01 there and 0.5 here",
+    "other frozen parameters": "config.frozen_parameters is ",
+}
+
+
+@pytest.fixture(scope="module")
+def refused(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    (found,) = printed(tmp_path_factory.mktemp("refused"), "refused")
+    return dict(found)
+
+
+@pytest.mark.parametrize("name", REFUSALS)
+def test_what_does_not_resume_exactly_is_refused_by_name(refused: dict[str, str], name: str) -> None:
+    assert REFUSALS[name] in refused[name]
+    assert "\n" not in refused[name]
