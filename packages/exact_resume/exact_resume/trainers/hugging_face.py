@@ -83,8 +83,9 @@ class Training:
     ) -> None:
         self._trainer, self._directory, self._options, self._state = trainer, directory, options, state
         self._callbacks = _callbacks(trainer, stateless)
-        self._frozen = {name: each for name, each in trainer.model.named_parameters() if not each.requires_grad}
-        self._config = config | _identity(trainer, self._callbacks, self._frozen)
+        frozen = {name: each for name, each in trainer.model.named_parameters() if not each.requires_grad}
+        self._frozen = frozen.keys()
+        self._config = config | _identity(trainer, self._callbacks, frozen)
         self._saved: Any = None
         self._epoch, self._first_step, self._has_begun, self._is_open, self._has_ended = 0, 0, False, False, False
 
@@ -140,8 +141,7 @@ class Training:
         for line in state.log_history:
             is_other = best is not None and line["step"] != best
             found |= {name: each for name, each in line.items() if not (is_other and name.startswith("eval_"))}
-        del found["step"]
-        return _shown(found)
+        return {name: each for name, each in _shown(found).items() if name != "step" and math.isfinite(each)}
 
     @contextlib.contextmanager
     def _hooks(self, loader: Any) -> Iterator[None]:
@@ -235,6 +235,7 @@ class Training:
             "epoch": self._epoch,
             "num_steps": trainer.state.global_step - self._first_step,
             "has_ended": self._has_ended,
+            "thawed": self._thawed(trainer.model),
         }
 
     def _keep(self, content: Any) -> None:
@@ -249,6 +250,9 @@ class Training:
             return
         for name, each in self._objects().items():
             states.put(each, saved[name])
+        parameters = dict(trainer.model.named_parameters())
+        for name in saved["thawed"]:
+            parameters[name].requires_grad_(name in self._frozen)
         for name, value in saved["counters"]["state"].items():
             setattr(trainer.state, name, value)
         for name, value in saved["counters"]["trainer"].items():
@@ -258,8 +262,12 @@ class Training:
 
     def _trained(self, model: Any) -> dict[str, Any]:
         """Return the parameters and buffers of the model without those that are frozen since the start."""
-        frozen = {name for name, each in self._frozen.items() if not each.requires_grad}
+        frozen = self._frozen - set(self._thawed(model))
         return {name: each for name, each in model.state_dict().items() if name not in frozen}
+
+    def _thawed(self, model: Any) -> list[str]:
+        """Return the parameters that are trained and were not at the start, or the other way round."""
+        return [name for name, each in model.named_parameters() if each.requires_grad == (name in self._frozen)]
 
     def _load(self, content: Any) -> None:
         self._trainer.model.load_state_dict(content, strict=False)
@@ -292,10 +300,12 @@ class Training:
             self._restore()
         self._has_ended = True
         if trainer.state.global_step < run.num_steps and self._is_open:
-            run.finish(f"a callback stopped the training after step {trainer.state.global_step}")
+            run.finish(f"the Trainer stopped the training after step {trainer.state.global_step}")
         self._is_open = False
         next(run, None)
-        if args.load_best_model_at_end and trainer.state.best_global_step:
+        # The run takes no score that is not finite.
+        metric = trainer.state.best_metric
+        if args.load_best_model_at_end and metric is not None and math.isfinite(metric):
             best = checkpoints.best(run.directory)
             self._load(states.read(best.state["objects"]["training"], best.arrays)["model"])
 
@@ -306,7 +316,6 @@ class Training:
     def _score(self, args: Any, _: Any, __: Any, metrics: Mapping[str, Any], **___: Any) -> None:
         name = str(args.metric_for_best_model).removeprefix("eval_")
         value = metrics.get(f"eval_{name}")
-        # The Trainer does not take a loss for the best that is not finite.
         if not self._is_open or value is None or not math.isfinite(value):
             return
         if name == "loss" and not args.greater_is_better:
@@ -332,7 +341,7 @@ def _shown(logs: Mapping[str, Any]) -> dict[str, float]:
     return {
         name: float(value)
         for name, value in logs.items()
-        if isinstance(value, int | float) and name != "epoch" and not name.endswith(_CLOCKS) and math.isfinite(value)
+        if isinstance(value, int | float) and name != "epoch" and not name.endswith(_CLOCKS)
     }
 
 
@@ -382,8 +391,9 @@ def _callbacks(trainer: Any, stateless: Sequence[Any]) -> dict[str, Any]:
         InputError: A callback has attributes that cannot be saved.
     """
     found: dict[str, Any] = {}
-    for number, callback in enumerate(trainer.callback_handler.callbacks):
-        kind, name = type(callback), f"callbacks.{number}.{type(callback).__name__}"
+    for callback in trainer.callback_handler.callbacks:
+        # Callbacks that report to a service depend on what is installed, so these do not count.
+        kind, name = type(callback), f"callbacks.{len(found)}.{type(callback).__name__}"
         if any(each is callback for each in stateless):
             continue
         if callable(getattr(callback, "state", None)):

@@ -131,6 +131,14 @@ class Doubler(TrainerCallback):
         optimizer.param_groups[0]["lr"] *= 1 + self.count / 100 + len(self.epochs)
 
 
+class Thawing(TrainerCallback):
+    """Trains the embeddings from a step on that a resume does not see."""
+
+    def on_step_end(self, args: Any, state: Any, control: Any, model: Any = None, **_: Any) -> None:
+        if state.global_step == 3:
+            model.bert.embeddings.requires_grad_(True)
+
+
 class ShortEpochs(TrainerCallback):
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         control.should_epoch_stop = state.global_step % 4 == 0
@@ -227,6 +235,22 @@ def fine_tuner(folder: Path) -> Any:
     )
 
 
+def half_frozen() -> Any:
+    """Return a model whose embeddings are in the optimizer and not trained."""
+    model = bert()
+    model.bert.embeddings.requires_grad_(False)
+    model.bert.pooler.requires_grad_(False)
+    return model
+
+
+class AllParameters(Noted):
+    """Its optimizer has the parameters that are not trained yet, too."""
+
+    def create_optimizer(self, *_: Any) -> Any:
+        self.optimizer = self.optimizer or torch.optim.AdamW(self.model.parameters(), lr=0.01)
+        return self.optimizer
+
+
 PLATEAU = {"lr_scheduler_type": "reduce_lr_on_plateau", "lr_scheduler_kwargs": {"patience": 0}}
 BEST = {"load_best_model_at_end": True, "metric_for_best_model": "eval_loss", "greater_is_better": False}
 CASES: dict[str, Callable[[Path], Any]] = {
@@ -238,7 +262,7 @@ CASES: dict[str, Callable[[Path], Any]] = {
     "plateau": lambda f: trainer(f, **PLATEAU, **BEST, eval_steps=2, learning_rate=0.1, warmup_steps=0),
     "bf16": lambda f: trainer(f, bf16=True, max_steps=25),
     "early stopping": lambda f: trainer(
-        f, **BEST, eval_steps=3, save_steps=3, learning_rate=0.3, callbacks=[EarlyStoppingCallback(2)]
+        f, **BEST, eval_steps=3, save_steps=3, learning_rate=0.3, callbacks=[EarlyStoppingCallback(5)]
     ),
     "best": lambda f: trainer(f, **BEST, eval_steps=5, learning_rate=0.2),
     "group by length": lambda f: trainer(f, train_sampling_strategy="group_by_length"),
@@ -252,6 +276,7 @@ CASES: dict[str, Callable[[Path], Any]] = {
     "iterable": lambda f: trainer(f, data=Stream(), max_steps=30),
     "callbacks": lambda f: trainer(f, callbacks=[Doubler(), Average()]),
     "short epochs": lambda f: trainer(f, max_steps=20, callbacks=[ShortEpochs()]),
+    "thawed": lambda f: trainer(f, kind=AllParameters, model=half_frozen(), callbacks=[Thawing()]),
     "own saves": lambda f: trainer(f, save_steps=10),
     "evaluation at the start": lambda f: trainer(f, eval_on_start=True),
     "fine-tuning": fine_tuner,

@@ -23,7 +23,7 @@ NUM_STEPS = {
 EXACT = (
     *("warm-up", "cosine, epochs", "accumulation", "plateau", "bf16", "early stopping", "best", "group by length"),
     *("weighted", "gradient checkpointing", "lora", "noise in two processes", "iterable", "callbacks", "short epochs"),
-    *("own saves", "evaluation at the start", "fine-tuning"),
+    *("thawed", "own saves", "evaluation at the start", "fine-tuning"),
 )
 
 pytestmark = [pytest.mark.slow, pytest.mark.soak, pytest.mark.timeout(1800)]
@@ -66,7 +66,7 @@ def test_the_logs_and_files_are_those_of_the_trainer(found: dict[str, Any]) -> N
     assert found["warm-up"]["whole"]["outputs"] == []
     assert found["own saves"]["whole"]["outputs"] == [f"checkpoint-{step}" for step in (10, 20, 30, 33)]
     stopped = found["early stopping"]["whole"]
-    assert stopped["stop_reason"] == f"a callback stopped the training after step {stopped['step']}"
+    assert stopped["stop_reason"] == f"the Trainer stopped the training after step {stopped['step']}"
     assert stopped["best_step"] < stopped["step"] < 33
     best = found["best"]["whole"]
     losses = {each["step"]: float(each["eval_loss"]) for each in best["history"] if "eval_loss" in each}
