@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from exact_resume.program import Run as Run, run as run
     from exact_resume.sampler import Sampler as Sampler
     from exact_resume.state import Stream as Stream, saved as saved
+    from exact_resume.trainers.hugging_face import hugging_face as hugging_face
     from exact_resume.trainers.lightning import LightningCallback as LightningCallback
 
 _MODULES = {
@@ -22,6 +23,7 @@ _MODULES = {
     "Sampler": "sampler",
     "Stopped": "loop",
     "Stream": "state",
+    "hugging_face": "trainers.hugging_face",
     "keras_fit": "keras_fit",
     "run": "program",
     "saved": "state",

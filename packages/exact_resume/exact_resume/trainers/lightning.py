@@ -24,7 +24,6 @@ from typing import Any
 import numpy as np
 
 from exact_resume import program, state as states
-from exact_resume.checkpoints.checkpoints import Checkpoint
 from exact_resume.errors import InputError, RunError, report_uncaught
 from exact_resume.trainers import data_loader
 
@@ -208,7 +207,7 @@ class _Run(program.Run):
 
     def __init__(self, directory: str | os.PathLike[str], *, training: "_Training", **options: Any) -> None:
         self.training = training
-        self.restored: Checkpoint | None = None
+        self.restored: tuple[Any, states.Arrays] | None = None
         super().__init__(directory, state={"training": training}, **options)
 
     @property
@@ -234,20 +233,15 @@ class _Run(program.Run):
         self.training.put_own(content.pop("training"))
         super().put_own(content)
 
-    def put(self, checkpoint: Checkpoint) -> None:
+    def put_content(self, content: Any, arrays: states.Arrays) -> None:
         """Put everything back, and keep it: the hooks at the start of a training may change it once more."""
-        self.restored = checkpoint
-        super().put(checkpoint)
-        if len(checkpoint.state["generators"]) != self.num_workers:
-            self._folder.notice(
-                f"{self.num_workers} workers continue what {len(checkpoint.state['generators'])} have begun: the global"
-                " batches are the same, and the weights differ, because sums have other parts"
-            )
+        self.restored = (content, arrays)
+        super().put_content(content, arrays)
 
     def put_again(self, fetcher: Any) -> None:
         """Put everything back, and begin with the batch that comes next."""
         if self.restored:
-            super().put(self.restored)
+            super().put_content(*self.restored)
             self.restored = None
             if fetcher:
                 self.training.seek(fetcher)

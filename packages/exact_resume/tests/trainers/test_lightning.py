@@ -39,7 +39,7 @@ FAULTS = {
     ),
 }
 
-pytestmark = [pytest.mark.slow, pytest.mark.soak]
+pytestmark = [pytest.mark.slow, pytest.mark.soak, pytest.mark.timeout(3600)]
 
 
 def run_torch(*words: object, timeout: float = 1800) -> "subprocess.CompletedProcess[str]":
@@ -230,7 +230,7 @@ def test_another_number_of_processes_continues_with_the_same_global_batches(runs
     assert alone.items() <= expected.items()
     assert {*alone} | {*together} >= {*range(287)}
     events = "".join(each.read_text() for each in run.folder.glob("events/*.jsonl"))
-    assert "2 workers continue what 1 have begun" in events
+    assert "the run continues with 2 worker(s) instead of 1" in events
 
 
 def test_the_example_is_rehearsed(tmp_path: Path) -> None:
