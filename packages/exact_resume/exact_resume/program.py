@@ -323,7 +323,7 @@ class Run(Loop):
             )
         self.put_content(checkpoint.state, checkpoint.arrays)
 
-    def put_content(self, content: Any, arrays: states.Arrays) -> None:
+    def put_content(self, content: Any, arrays: Sequence[Any]) -> None:
         """Put back what `copy` returned."""
         self._state.put(content["objects"], arrays)
         self._logged = content["logged"]

@@ -18,7 +18,7 @@ import math
 import operator
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -207,7 +207,7 @@ class _Run(program.Run):
 
     def __init__(self, directory: str | os.PathLike[str], *, training: "_Training", **options: Any) -> None:
         self.training = training
-        self.restored: tuple[Any, states.Arrays] | None = None
+        self.restored: tuple[Any, Sequence[Any]] | None = None
         super().__init__(directory, state={"training": training}, **options)
 
     @property
@@ -233,7 +233,7 @@ class _Run(program.Run):
         self.training.put_own(content.pop("training"))
         super().put_own(content)
 
-    def put_content(self, content: Any, arrays: states.Arrays) -> None:
+    def put_content(self, content: Any, arrays: Sequence[Any]) -> None:
         """Put everything back, and keep it: the hooks at the start of a training may change it once more."""
         self.restored = (content, arrays)
         super().put_content(content, arrays)
