@@ -236,6 +236,8 @@ class _Run(program.Run):
     def put_content(self, content: Any, arrays: Sequence[Any]) -> None:
         """Put everything back, and keep it: the hooks at the start of a training may change it once more."""
         self.restored = (content, arrays)
+        # Those of other workers are sums over other parts of the batches.
+        self.training.has_own_results = len(content["generators"]) == self.num_workers
         super().put_content(content, arrays)
 
     def put_again(self, fetcher: Any) -> None:
@@ -259,6 +261,7 @@ class _Training:
         self._trainer, self._fit_loop = trainer, trainer.fit_loop
         self._epoch_loop, self._connector = trainer.fit_loop.epoch_loop, trainer._checkpoint_connector
         self._hyper_parameters: dict[str, Any] = {}
+        self.has_own_results = True
         # That of seed_everything.
         self.seed = int(os.environ.get("PL_GLOBAL_SEED", 0))
         fit_loop, place = self._fit_loop, {"rank": trainer.global_rank, "num_workers": trainer.world_size}
@@ -383,7 +386,7 @@ class _Training:
         results = self._epoch_loop._results
         kinds = sys.modules[type(results).__module__]
         results.clear()
-        for key, given in content["results"].items():
+        for key, given in content["results"].items() if self.has_own_results else ():
             values, is_tensor = self._placed(given.pop("attributes")), given.pop("is_tensor")
             should, rank_zero_only, op = given.pop("sync")
             name, is_builtin = given.pop("reduce_fx")
