@@ -127,7 +127,7 @@ def order(start: int, stop: int, seed: int, epoch: int, count: int) -> _Indices:
     return found[start % _CHUNK :][: stop - start]
 
 
-def part(indices: _Indices, number: int, count: int) -> _Indices:
+def part(indices: Any, number: int, count: int) -> Any:
     """Return a part of several: part i of n has the positions from `i * size // n` on."""
     if not 0 <= number < count:
         raise InputError(f"part {number} of a batch in {count} parts does not exist; expected 0 to {count - 1}")

@@ -23,15 +23,21 @@ from exact_resume.checkpoints import checkpoints
 from exact_resume.errors import InputError
 from exact_resume.trainers import data_loader
 
-_METHODS = ("_init_training_state", "_load_from_checkpoint", "_load_optimizer_and_scheduler", "_load_scaler")
-_METHODS += ("_load_rng_state", "_finalize_training")
+_METHODS = (
+    *("_init_training_state", "_load_from_checkpoint", "_load_optimizer_and_scheduler", "_load_scaler"),
+    *("_load_rng_state", "_finalize_training"),
+)
 """Private methods of transformers 5.24 that are replaced."""
-_COUNTERS = ("_tr_loss", "_total_loss_scalar", "_globalstep_last_logged", "_initial_global_step")
-_COUNTERS += ("_initial_num_input_tokens_seen", "current_flos")
-"""Its attributes that count what was trained; the first four are in each training."""
+_COUNTERS = (
+    *("_tr_loss", "_total_loss_scalar", "_globalstep_last_logged", "_initial_global_step"),
+    *("_initial_num_input_tokens_seen", "current_flos"),
+)
+"""Its attributes that count what was trained."""
 _COUNTERS_OF_TRL = ("_metrics", "_total_train_tokens")
-_PROGRESS = ("epoch", "global_step", "num_input_tokens_seen", "total_flos", "log_history")
-_PROGRESS += ("best_metric", "best_global_step", "best_model_checkpoint")
+_PROGRESS = (
+    *("epoch", "global_step", "num_input_tokens_seen", "total_flos", "log_history"),
+    *("best_metric", "best_global_step", "best_model_checkpoint"),
+)
 """Of its state; the other fields follow from the arguments, or differ between workers."""
 _FREE = (
     *("output_dir", "logging_dir", "run_name", "project", "report_to", "hub_", "push_to_hub", "disable_tqdm", "log_"),
@@ -421,7 +427,7 @@ def _identity(trainer: Any, callbacks: Mapping[str, Any], frozen: Mapping[str, A
     """Return what decides what a training computes, beside its state."""
     args, dataset, uint8 = trainer.args, trainer.train_dataset, sys.modules["torch"].uint8
     arguments = {name: each for name, each in args.to_dict().items() if not name.startswith(_FREE)}
-    model = getattr(trainer.model, "config", None)
+    model: Any = getattr(trainer.model, "config", None)
     about = json.loads(model.to_json_string()) if hasattr(model, "to_json_string") else {}
     checksum = 0
     for each in frozen.values():

@@ -142,7 +142,7 @@ class Thawing(TrainerCallback):
 
 class ShortEpochs(TrainerCallback):
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        control.should_epoch_stop = state.global_step % 4 == 0
+        control.should_epoch_stop = state.global_step % 5 == 0
 
 
 class Average(TrainerCallback):
@@ -276,7 +276,7 @@ CASES: dict[str, Callable[[Path], Any]] = {
     ),
     "iterable": lambda f: trainer(f, data=Stream(), max_steps=30),
     "callbacks": lambda f: trainer(f, callbacks=[Doubler(), Average()]),
-    "short epochs": lambda f: trainer(f, max_steps=20, callbacks=[ShortEpochs()]),
+    "short epochs": lambda f: trainer(f, num_train_epochs=6, callbacks=[ShortEpochs()]),
     "thawed": lambda f: trainer(f, kind=AllParameters, model=half_frozen(), callbacks=[Thawing()]),
     "own saves": lambda f: trainer(f, save_steps=10),
     "evaluation at the start": lambda f: trainer(f, eval_on_start=True),

@@ -15,7 +15,7 @@ NUM_STEPS = {
     "accumulation": 18,
     "bf16": 25,
     "iterable": 30,
-    "short epochs": 20,
+    "short epochs": 30,
     "early stopping": None,
     "fine-tuning": 20,
 }
