@@ -212,7 +212,11 @@ def _batches(loader: Any, position: Position, seed: int, rank: int, num_workers:
     count, source = len(loader.dataset), inner
 
     def share(batch: Any) -> Any:
-        return batch if num_workers == 1 else samplers.part(batch, rank, num_workers)
+        if num_workers == 1:
+            return batch
+        # Of a last batch with fewer examples than workers, some are given twice, because no worker may have none.
+        whole = batch if len(batch) >= num_workers else [*itertools.islice(itertools.cycle(batch), num_workers)]
+        return samplers.part(whole, rank, num_workers)
 
     if type(inner) is data.BatchSampler:
         source, size = inner.sampler, inner.batch_size * num_workers
