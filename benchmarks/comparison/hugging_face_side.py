@@ -54,14 +54,21 @@ def _train(folder: Path, notes: Notes, *, is_exact: bool) -> None:
         for row, (image, label) in enumerate(zip(images, labels, strict=True))
     ]
     arguments = TrainingArguments(
-        str(folder), num_train_epochs=faults.EPOCHS, per_device_train_batch_size=faults.BATCH_SIZE, learning_rate=0.005,
-        save_steps=500 if is_exact else faults.SAVE_EVERY, report_to=[], disable_tqdm=True, use_cpu=True,
-    )  # fmt: skip
+        str(folder),
+        num_train_epochs=faults.EPOCHS,
+        per_device_train_batch_size=faults.BATCH_SIZE,
+        learning_rate=0.005,
+        save_steps=500 if is_exact else faults.SAVE_EVERY,
+        report_to=[],
+        disable_tqdm=True,
+        use_cpu=True,
+    )
     noting = _Noting(notes)
     trainer = Trainer(_Network(), arguments, train_dataset=examples, callbacks=[noting])
     if is_exact:
-        options = {"code": [__file__], "save_every_steps": faults.SAVE_EVERY, "stateless": [noting]}
-        exact_resume.hugging_face(trainer, folder, **options).train()
+        exact_resume.hugging_face(
+            trainer, folder, stateless=[noting], code=[__file__], save_every_steps=faults.SAVE_EVERY
+        ).train()
     else:
         trainer.train(resume_from_checkpoint=any(folder.glob("checkpoint-*")))
 

@@ -19,7 +19,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, NoReturn, Self
 
@@ -138,6 +138,10 @@ class Run(Loop):
         self._watchdog_seconds, self._peer_timeout_seconds = watchdog_seconds, peer_timeout_seconds
         self._generators: dict[str, Any] = {}
         self._of_workers: list[tuple[Any, states.Arrays]] = []
+        self.of_worker: Callable[[], dict[str, Any]] = dict
+        """Returns numbers, arrays and tensors that each worker has for itself, beside its random generators."""
+        self.restored_of_worker: dict[str, Any] = {}
+        """What it has returned for the checkpoint; empty without one, and on a worker that the run did not have."""
 
     def __enter__(self) -> Self:
         """Take the folder and restore the newest checkpoint.
@@ -329,20 +333,17 @@ class Run(Loop):
         self._logged = content["logged"]
         # A worker that the run did not have keeps what the program has seeded.
         for first, tree in content["generators"][self.rank : self.rank + 1]:
-            self.put_own(states.read(tree, arrays[first:]))
-
-    def own(self) -> dict[str, Any]:
-        """Return what each worker saves of itself: its random generators; in an evaluation, those of before."""
-        return self._generators or states.generators()
-
-    def put_own(self, content: dict[str, Any]) -> None:
-        """Put back what `own` returned."""
-        states.set_generators(content)
+            found = states.read(tree, arrays[first:])
+            self.restored_of_worker = found.pop("worker", {})
+            states.set_generators(found)
 
     def before_save(self) -> None:
         """Send the chief what each worker saves of itself."""
         own: states.Arrays = []
-        tree = states.write(self.own(), "generators", own)
+        found = self._generators or states.generators()
+        if about := self.of_worker():
+            found = found | {"worker": about}
+        tree = states.write(found, "generators", own)
         self._of_workers = [(tree, own)]
         if self.num_workers > 1:
             sent: list[Any] = []

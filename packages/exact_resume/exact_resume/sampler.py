@@ -85,8 +85,10 @@ class Sampler:
         A batch is cut into `num_micro_batches` parts, and each part into one for each worker, in their order. Where
         the numbers do not divide, sizes differ by one: part i of n has the positions from `i * size // n` on.
         """
-        found = part(self.indices(step), micro, self.num_micro_batches)
-        return found if worker.num_workers == 1 else part(found, worker.rank, worker.num_workers)
+        found: _Indices = part(self.indices(step), micro, self.num_micro_batches)
+        if worker.num_workers > 1:
+            found = part(found, worker.rank, worker.num_workers)
+        return found
 
     def batches(self, *, start: int, stop: int, worker: Worker) -> "Batches":
         """Return a worker's indices from one step to before another, as `batch_sampler` of a torch `DataLoader`.
@@ -127,7 +129,7 @@ def order(start: int, stop: int, seed: int, epoch: int, count: int) -> _Indices:
     return found[start % _CHUNK :][: stop - start]
 
 
-def part(indices: _Indices, number: int, count: int) -> _Indices:
+def part(indices: Any, number: int, count: int) -> Any:
     """Return a part of several: part i of n has the positions from `i * size // n` on."""
     if not 0 <= number < count:
         raise InputError(f"part {number} of a batch in {count} parts does not exist; expected 0 to {count - 1}")

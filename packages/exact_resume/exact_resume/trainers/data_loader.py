@@ -31,6 +31,8 @@ from exact_resume.errors import InputError
 
 _NUM_DRAWN_AHEAD = 64
 """Batches of another sampler whose indices are drawn at once, because exchanging generators costs a batch's time."""
+_NUMPY: Any = np.random
+"""Its types do not have the functions that exchange the generator."""
 _DEPTH = 4
 """Of attributes, where generators are looked for."""
 _OPTIONS = (
@@ -105,9 +107,9 @@ class _Draws:
 
     def begin(self, *parts: int | str) -> None:
         """Draw as the parts of a seed say, or go on without any where `end` was called."""
-        numbers = np.random.get_bit_generator()
+        numbers = _NUMPY.get_bit_generator()
         self._before = random.getstate(), [each.get_state() for each in _torch_generators()], numbers
-        np.random.set_bit_generator(self._numbers)
+        _NUMPY.set_bit_generator(self._numbers)
         if parts:
             self.seed(*parts)
         else:
@@ -118,7 +120,7 @@ class _Draws:
         if continues:
             self._after = random.getstate(), [each.get_state() for each in _torch_generators()]
         *others, numbers = self._before
-        np.random.set_bit_generator(numbers)
+        _NUMPY.set_bit_generator(numbers)
         _restore(*others)
 
     def seed(self, *parts: int | str) -> None:
@@ -209,8 +211,12 @@ def _batches(loader: Any, position: Position, seed: int, rank: int, num_workers:
         inner = inner.batch_sampler
     count, source = len(loader.dataset), inner
 
-    def share(batch: Sequence[int]) -> Sequence[int]:
-        return batch if num_workers == 1 else samplers.part(batch, rank, num_workers)
+    def share(batch: Any) -> Any:
+        if num_workers == 1:
+            return batch
+        # Of a last batch with fewer examples than workers, some are given twice, because no worker may have none.
+        whole = batch if len(batch) >= num_workers else [*itertools.islice(itertools.cycle(batch), num_workers)]
+        return samplers.part(whole, rank, num_workers)
 
     if type(inner) is data.BatchSampler:
         source, size = inner.sampler, inner.batch_size * num_workers

@@ -8,7 +8,6 @@ everything back at once, so that nothing that its start has drawn, logged or cou
 """
 
 import contextlib
-import dataclasses
 import json
 import math
 import os
@@ -24,13 +23,22 @@ from exact_resume.checkpoints import checkpoints
 from exact_resume.errors import InputError
 from exact_resume.trainers import data_loader
 
-_METHODS = ("_init_training_state", "_load_from_checkpoint", "_load_optimizer_and_scheduler", "_load_scaler")
-_METHODS += ("_load_rng_state", "_finalize_training")
+_METHODS = (
+    *("_init_training_state", "_load_from_checkpoint", "_load_optimizer_and_scheduler", "_load_scaler"),
+    *("_load_rng_state", "_finalize_training"),
+)
 """Private methods of transformers 5.24 that are replaced."""
-_COUNTERS = ("_tr_loss", "_total_loss_scalar", "_globalstep_last_logged", "_initial_global_step")
-_COUNTERS += ("_initial_num_input_tokens_seen", "current_flos")
-"""Its attributes that count what was trained; the first four are in each training."""
+_COUNTERS = (
+    *("_tr_loss", "_total_loss_scalar", "_globalstep_last_logged", "_initial_global_step"),
+    *("_initial_num_input_tokens_seen", "current_flos"),
+)
+"""Its attributes that count what was trained."""
 _COUNTERS_OF_TRL = ("_metrics", "_total_train_tokens")
+_PROGRESS = (
+    *("epoch", "global_step", "num_input_tokens_seen", "total_flos", "log_history"),
+    *("best_metric", "best_global_step", "best_model_checkpoint"),
+)
+"""Of its state; the other fields follow from the arguments, or differ between workers."""
 _FREE = (
     *("output_dir", "logging_dir", "run_name", "project", "report_to", "hub_", "push_to_hub", "disable_tqdm", "log_"),
     *("dataloader_num", "dataloader_prefetch", "dataloader_persistent", "dataloader_pin", "dataloader_multi", "save_"),
@@ -125,7 +133,7 @@ class Training:
                     f"the Trainer has {args.world_size} processes, RANK and WORLD_SIZE name {self._run.num_workers};"
                     " start it with torchrun"
                 )
-            self._generators = states.generators()
+            self._generators, self._run.of_worker = states.generators(), self._counters
             # Of this folder, the Trainer reads the batch size.
             pathlib.Path(folder, "trainer_state.json").write_text("{}")
             output = trainer.train(
@@ -159,7 +167,7 @@ class Training:
             self._epoch = -1
             if not (saved := self._saved):
                 return tuple(found)
-            trainer.state.global_step = saved["counters"]["state"]["global_step"]
+            trainer.state.global_step = saved["progress"]["global_step"]
             self._epoch = saved["epoch"] - 1
             if saved["has_ended"]:
                 return num_train_epochs, 0
@@ -227,16 +235,19 @@ class Training:
         if not self._has_begun:
             return content
         trainer = self._trainer
-        state = {each.name: getattr(trainer.state, each.name) for each in dataclasses.fields(trainer.state)}
-        del state["stateful_callbacks"]
-        counters = {name: getattr(trainer, name) for name in (*_COUNTERS, *_COUNTERS_OF_TRL) if hasattr(trainer, name)}
         return content | {
-            "counters": {"state": state, "trainer": counters},
+            "progress": {name: getattr(trainer.state, name) for name in _PROGRESS},
+            "counters": self._counters(),
             "epoch": self._epoch,
             "num_steps": trainer.state.global_step - self._first_step,
             "has_ended": self._has_ended,
             "thawed": self._thawed(trainer.model),
         }
+
+    def _counters(self) -> dict[str, Any]:
+        """Return what the Trainer counts, which differs between workers."""
+        names = (*_COUNTERS, *_COUNTERS_OF_TRL) if self._has_begun else ()
+        return {name: getattr(self._trainer, name) for name in names if hasattr(self._trainer, name)}
 
     def _keep(self, content: Any) -> None:
         """Keep what a checkpoint has until the Trainer has made its optimizer."""
@@ -253,9 +264,9 @@ class Training:
         parameters = dict(trainer.model.named_parameters())
         for name in saved["thawed"]:
             parameters[name].requires_grad_(name in self._frozen)
-        for name, value in saved["counters"]["state"].items():
+        for name, value in saved["progress"].items():
             setattr(trainer.state, name, value)
-        for name, value in saved["counters"]["trainer"].items():
+        for name, value in (self._run.restored_of_worker or saved["counters"]).items():
             states.put(holder := {name: getattr(trainer, name)}, {name: value})
             setattr(trainer, name, holder[name])
         states.set_generators(self._generators)
@@ -416,7 +427,7 @@ def _identity(trainer: Any, callbacks: Mapping[str, Any], frozen: Mapping[str, A
     """Return what decides what a training computes, beside its state."""
     args, dataset, uint8 = trainer.args, trainer.train_dataset, sys.modules["torch"].uint8
     arguments = {name: each for name, each in args.to_dict().items() if not name.startswith(_FREE)}
-    model = getattr(trainer.model, "config", None)
+    model: Any = getattr(trainer.model, "config", None)
     about = json.loads(model.to_json_string()) if hasattr(model, "to_json_string") else {}
     checksum = 0
     for each in frozen.values():

@@ -209,6 +209,7 @@ class _Run(program.Run):
         self.training = training
         self.restored: tuple[Any, Sequence[Any]] | None = None
         super().__init__(directory, state={"training": training}, **options)
+        self.of_worker = training.own
 
     @property
     def has_ended(self) -> bool:
@@ -224,26 +225,18 @@ class _Run(program.Run):
         """Stop at the next step, as if SIGTERM came now."""
         self._stop.signal_number = 15
 
-    def own(self) -> dict[str, Any]:
-        """Return the random generators, and what this worker has summed up."""
-        return super().own() | {"training": self.training.own()}
-
-    def put_own(self, content: dict[str, Any]) -> None:
-        """Put back what `own` returned."""
-        self.training.put_own(content.pop("training"))
-        super().put_own(content)
-
     def put_content(self, content: Any, arrays: Sequence[Any]) -> None:
         """Put everything back, and keep it: the hooks at the start of a training may change it once more."""
         self.restored = (content, arrays)
-        # Those of other workers are sums over other parts of the batches.
-        self.training.has_own_results = len(content["generators"]) == self.num_workers
         super().put_content(content, arrays)
+        if self.restored_of_worker:
+            # Those of other workers are sums over other parts of the batches.
+            self.training.put_own(self.restored_of_worker, has_results=len(content["generators"]) == self.num_workers)
 
     def put_again(self, fetcher: Any) -> None:
         """Put everything back, and begin with the batch that comes next."""
         if self.restored:
-            super().put_content(*self.restored)
+            self.put_content(*self.restored)
             self.restored = None
             if fetcher:
                 self.training.seek(fetcher)
@@ -261,7 +254,6 @@ class _Training:
         self._trainer, self._fit_loop = trainer, trainer.fit_loop
         self._epoch_loop, self._connector = trainer.fit_loop.epoch_loop, trainer._checkpoint_connector
         self._hyper_parameters: dict[str, Any] = {}
-        self.has_own_results = True
         # That of seed_everything.
         self.seed = int(os.environ.get("PL_GLOBAL_SEED", 0))
         fit_loop, place = self._fit_loop, {"rank": trainer.global_rank, "num_workers": trainer.world_size}
@@ -375,7 +367,7 @@ class _Training:
             "results": results,
         }
 
-    def put_own(self, content: dict[str, Any]) -> None:
+    def put_own(self, content: dict[str, Any], *, has_results: bool) -> None:
         """Put back what `own` returned."""
         for (each, _), values in zip(self._owners(), content["attributes"], strict=True):
             _set_attributes(each, self._placed(values))
@@ -386,7 +378,7 @@ class _Training:
         results = self._epoch_loop._results
         kinds = sys.modules[type(results).__module__]
         results.clear()
-        for key, given in content["results"].items() if self.has_own_results else ():
+        for key, given in content["results"].items() if has_results else ():
             values, is_tensor = self._placed(given.pop("attributes")), given.pop("is_tensor")
             should, rank_zero_only, op = given.pop("sync")
             name, is_builtin = given.pop("reduce_fx")

@@ -188,6 +188,9 @@ def divide() -> dict[str, Any]:
                     batches += [[]] * (rank == 0)
                     batches[number] = batches[number] + rows
             found[f"{sampler.__name__} {count}"] = batches
+    for rank in range(2):
+        made, _ = data_loader.resumable(loader(batch_size=26), seed=3, rank=rank, num_workers=2)
+        found[f"short {rank}"] = [rows for rows, _ in made]
     try:
         data_loader.resumable(CASES["own batches"](), seed=0, rank=0, num_workers=2)
     except InputError as error:

@@ -10,6 +10,7 @@ import json
 import os
 import random
 import signal
+import socket
 import sys
 import traceback
 import types
@@ -141,7 +142,7 @@ class Thawing(TrainerCallback):
 
 class ShortEpochs(TrainerCallback):
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        control.should_epoch_stop = state.global_step % 4 == 0
+        control.should_epoch_stop = state.global_step % 5 == 0
 
 
 class Average(TrainerCallback):
@@ -275,11 +276,12 @@ CASES: dict[str, Callable[[Path], Any]] = {
     ),
     "iterable": lambda f: trainer(f, data=Stream(), max_steps=30),
     "callbacks": lambda f: trainer(f, callbacks=[Doubler(), Average()]),
-    "short epochs": lambda f: trainer(f, max_steps=20, callbacks=[ShortEpochs()]),
+    "short epochs": lambda f: trainer(f, num_train_epochs=6, callbacks=[ShortEpochs()]),
     "thawed": lambda f: trainer(f, kind=AllParameters, model=half_frozen(), callbacks=[Thawing()]),
     "own saves": lambda f: trainer(f, save_steps=10),
     "evaluation at the start": lambda f: trainer(f, eval_on_start=True),
     "fine-tuning": fine_tuner,
+    "two workers": lambda f: trainer(f, per_device_train_batch_size=8 // int(os.environ.get("WORLD_SIZE", 1))),
 }
 FAULTS = (
     ("on_step_end", 2, signal.SIGKILL),
@@ -341,14 +343,14 @@ def refuse(name: str) -> str:
     return "trained"
 
 
-def train(case: str, folder: Path, fault: tuple[str, int, int] | None, **options: Any) -> dict[str, Any]:
+def train(case: str, folder: Path, fault: tuple[str, int, int] | None) -> dict[str, Any]:
     """Train in this process."""
     given = CASES[case](folder)
     given.note = str(folder / "seen")
     added = [Fault(*fault)] if fault else []
     for each in added:
         given.add_callback(each)
-    options = {"save_every_steps": 4, "save_every_seconds": 0, "stateless": added} | options
+    options = {"save_every_steps": 4, "save_every_seconds": 0, "stateless": added}
     output = exact_resume.hugging_face(given, folder / "run", **options).train()
     clocks = ("_runtime", "_per_second", "_time")
     history = [
@@ -370,52 +372,61 @@ def train(case: str, folder: Path, fault: tuple[str, int, int] | None, **options
     }
 
 
-def start(case: str, folder: Path, fault: tuple[str, int, int] | None, **options: Any) -> int:
-    """Train in a fork; return its exit code, and leave what it has found in a file."""
+def start(case: str, folder: Path, fault: tuple[str, int, int] | None, num_workers: int = 1) -> list[int]:
+    """Train in a fork per worker; return the exit codes. The first worker leaves what it has found in a file."""
     sys.stdout.flush()
-    if not (child := os.fork()):
-        code = 1
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    children = []
+    for rank in range(num_workers):
+        if child := os.fork():
+            children.append(child)
+            continue
+        code, found = 1, {}
+        if num_workers > 1:
+            os.environ |= {"RANK": str(rank), "WORLD_SIZE": str(num_workers), "LOCAL_RANK": str(rank)}
+            os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "FAULT_RANK": "1"}
         try:
-            found = train(case, folder, fault, **options)
-            (folder / "found.json").write_text(json.dumps(found))
+            found = train(case, folder, fault)
             code = 0
         except SystemExit as error:
             code = error.code if isinstance(error.code, int) else 1
-        except exact_resume.InputError as error:
-            (folder / "found.json").write_text(json.dumps({"refused": str(error)}))
-            code = 2
         except BaseException:
             traceback.print_exc()
         finally:
+            if found and not rank:
+                (folder / "found.json").write_text(json.dumps(found))
             os._exit(code)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
+    return [134 if code == -signal.SIGABRT else code for code in codes]
 
 
 def seen(folder: Path) -> dict[str, list[str]]:
-    """Return the examples of each step; one that was repeated had the same, as far as it came."""
-    passes: dict[int, list[list[str]]] = {}
-    for line in (folder / "seen-0").read_text().splitlines() if (folder / "seen-0").exists() else ():
-        step, *rows = line.split()
-        passes.setdefault(int(step), []).append(rows)
-    return {str(step): sorted({" ".join(rows) for rows in found}) for step, found in passes.items()}
+    """Return the examples of each part of a step; one that was repeated had the same."""
+    found: dict[str, set[str]] = {}
+    for path in folder.glob("seen-*"):
+        for line in path.read_text().splitlines():
+            step, _, rows = line.partition(" ")
+            found.setdefault(step, set()).add(rows)
+    return {step: sorted(lines) for step, lines in found.items()}
 
 
 def examine(case: str, folder: Path) -> dict[str, Any]:
     found = {}
-    for name, faults in (("whole", [None]), ("disturbed", [*FAULTS, None])):
+    num_workers = 2 if case == "two workers" else 1
+    # Without accumulation, a step has one part.
+    faults = [each for each in FAULTS if each[0] != "on_substep_end" or case == "accumulation"]
+    starts = {
+        "whole": [(None, num_workers)],
+        "disturbed": [(each, num_workers) for each in (*faults, None)],
+        "other": [(("on_step_end", 9, signal.SIGTERM), 1), (("on_step_end", 19, signal.SIGTERM), 2), (None, 1)],
+    }
+    for name in starts if case == "two workers" else [*starts][:2]:
         (folder / name).mkdir(parents=True)
-        # Without accumulation, a step has one part.
-        codes = [
-            start(case, folder / name, fault)
-            for fault in faults
-            if not fault or fault[0] != "on_substep_end" or case == "accumulation"
-        ]
+        codes = [start(case, folder / name, fault, count) for fault, count in starts[name]]
         path = folder / name / "found.json"
-        found[name] = {
-            "codes": codes,
-            **(json.loads(path.read_text()) if path.exists() else {}),
-            "seen": seen(folder / name),
-        }
+        about = json.loads(path.read_text()) if path.exists() else {}
+        found[name] = {"codes": codes, **about, "seen": seen(folder / name)}
     return found
 
 

@@ -67,3 +67,7 @@ def test_one_two_and_three_workers_have_the_same_batches(found: dict[str, Any], 
 
 def test_batches_of_the_program_are_not_divided(found: dict[str, Any]) -> None:
     assert "OwnBatches divides the batches between workers itself" in found["divided"]["refused"][0]
+
+
+def test_each_worker_has_an_example_of_a_short_batch(found: dict[str, Any]) -> None:
+    assert [found["divided"][f"short {rank}"][1] for rank in range(2)] == [[52], [52]]

@@ -15,7 +15,7 @@ NUM_STEPS = {
     "accumulation": 18,
     "bf16": 25,
     "iterable": 30,
-    "short epochs": 20,
+    "short epochs": 30,
     "early stopping": None,
     "fine-tuning": 20,
 }
@@ -49,15 +49,16 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 def test_a_disturbed_training_ends_as_an_undisturbed_one(found: dict[str, Any], name: str) -> None:
     whole, disturbed = found[name]["whole"], found[name]["disturbed"]
     killed_in_between = [-9] if name == "accumulation" else []
-    assert whole.pop("codes") == [0]
+    assert whole.pop("codes") == [[0]]
     codes = disturbed.pop("codes")
     # Without an evaluation, it is neither killed nor stopped in one.
-    assert codes == ([-9, 143, 0, 0, 0] if name == "fine-tuning" else [-9, *killed_in_between, 143, -9, 143, 0])
+    expected = [-9, 143, 0, 0, 0] if name == "fine-tuning" else [-9, *killed_in_between, 143, -9, 143, 0]
+    assert codes == [[code] for code in expected]
     for each in (whole, disturbed):
         assert each.pop("steps_saved")[0] == each["step"]
     assert disturbed == whole
-    expected = NUM_STEPS.get(name, 33)
-    assert (whole["step"] == expected) is (expected is not None)
+    num_steps = NUM_STEPS.get(name, 33)
+    assert (whole["step"] == num_steps) is (num_steps is not None)
 
 
 def test_the_logs_and_files_are_those_of_the_trainer(found: dict[str, Any]) -> None:
@@ -80,6 +81,30 @@ def test_each_epoch_has_each_example_once(found: dict[str, Any]) -> None:
         for first in range(0, 3 * per_epoch, per_epoch):
             lines = [line for step in range(first, first + per_epoch) for line in seen[str(step)]]
             assert sorted(int(row) for line in lines for row in line.split()) == list(range(84))
+
+
+@pytest.fixture(scope="module")
+def two_workers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    (found,) = printed(tmp_path_factory.mktemp("workers"), "two workers")
+    return dict(found)
+
+
+def test_two_workers_end_as_without_interruption(two_workers: dict[str, Any]) -> None:
+    whole, disturbed = two_workers["whole"], two_workers["disturbed"]
+    assert whole.pop("codes") == [[0, 0]]
+    assert disturbed.pop("codes") == [[134, -9], [143, 143], [134, -9], [143, 143], [0, 0]]
+    assert [each.pop("steps_saved")[0] for each in (whole, disturbed)] == [33, 33]
+    assert disturbed == whole
+
+
+def test_another_number_of_workers_has_the_same_batches(two_workers: dict[str, Any]) -> None:
+    whole, other = (
+        {step: sorted(int(row) for line in lines for row in line.split()) for step, lines in found["seen"].items()}
+        for found in (two_workers["whole"], two_workers["other"])
+    )
+    assert other == whole
+    assert two_workers["other"]["codes"] == [[143], [143, 143], [0]]
+    assert two_workers["other"]["weights"] != two_workers["whole"]["weights"]
 
 
 REFUSALS = {

@@ -149,7 +149,13 @@ class Workers:
         words = [str(TORCH), *launcher, str(EXAMPLE), str(self.folder), str(count)]
         with Path(f"{self.folder}.output").open("a") as output:
             process = subprocess.Popen(
-                words, env=os.environ | own, stdout=output, stderr=output, text=True, start_new_session=True
+                words,
+                env=os.environ | own,
+                cwd=self.folder.parent,
+                stdout=output,
+                stderr=output,
+                text=True,
+                start_new_session=True,
             )
         self._processes.append(process)
         while until_step and until_step not in self.seen(count):
