@@ -246,11 +246,6 @@ def make() -> tuple[Any, dict[str, Any], list[Any], dict[str, Any]]:
         data = {"datamodule": Data()}
     elif case == "attributes":
         own = [Attributes()]
-    elif case == "compile":
-        module = torch.compile(module)
-    elif case == "ddp":
-        options |= {"strategy": "ddp", "devices": 2}
-        data["train_dataloaders"] = loader(Noisy(), batch_size=8, shuffle=True)
     return module, options, own, data
 
 

@@ -33,7 +33,7 @@ FAULTS = {
     **dict.fromkeys(
         (
             *("step", "epoch", "plateau", "clip", "bf16", "interval", "iterations", "workers"),
-            *("stream", "module", "attributes", "compile"),
+            *("stream", "module", "attributes"),
         ),
         USUAL,
     ),
