@@ -2,7 +2,8 @@
 
 Each tool is used as its documentation says, with the same faults: SIGKILL or SIGTERM in mid-epoch, and SIGKILL with
 the newest checkpoint cut in half afterwards. Orbax needs an environment of its own, build/comparison/env, which is made
-at the first start. The table is build/comparison/DATE.md.
+at the first start; Hugging Face's Trainer is compared if there is one from `make venv-torch`. The table is
+build/comparison/DATE.md.
 """
 
 import argparse
@@ -20,6 +21,7 @@ from benchmarks.comparison.faults import KINDS
 
 _ROOT = Path(__file__).parents[2]
 _FOLDER = _ROOT / "build" / "comparison"
+_TORCH = _ROOT / ".venv-torch" / "bin" / "python"
 _PACKAGES = ("jax==0.10.2", "orbax-checkpoint==0.12.8", "grain==0.2.18", "numpy==2.4.6", "scikit-learn==1.9.1")
 _COLUMNS = ("steps_again", "too_often", "too_seldom")
 
@@ -34,6 +36,8 @@ def main() -> int:
     side = _side("keras_side", sys.executable, options)
     # The other environment is too large for a try.
     side += [] if options.smoke else _side("jax_side", _environment(), options)
+    if _TORCH.exists() and not options.smoke:
+        side += _side("hugging_face_side", str(_TORCH), options)
     text = _table(side, options.num_faults, options.seed)
     print(text)
     print(clock.took())

@@ -1,7 +1,8 @@
 """Interrupts the examples of exact_resume: `python -m benchmarks.soak.examples --num-faults 100 --seed 1`.
 
-Each part is a run of one example; PyTorch's has two workers, and needs `make venv-torch`. It is killed or frozen in a
-step that is drawn, in its first second, or before or after a part of a save; it gets SIGTERM or a notice of preemption;
+Each part is a run of one example; those with PyTorch need `make venv-torch`, and have two workers or, Hugging Face's
+Trainer, one or two. It is killed or frozen in a step that is drawn, in its first second, before or after a part of a
+save, or in an evaluation of the Trainer; it gets SIGTERM or a notice of preemption;
 its disk is full; between two starts its newest checkpoint may be torn, or a bit of it flipped. Of two workers, one or
 both are hit; those that have not ended soon afterwards are killed, because Vertex AI restarts all. In the end the
 weights are those of an undisturbed run, each step had the same examples however often it was repeated, none is missing,
@@ -34,6 +35,8 @@ from vertex_testing import kill_point
 _ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((_ROOT / "packages" / "exact_resume" / "examples").glob("*.py"))
 TORCH = _ROOT / ".venv-torch" / "bin" / "python"
+_NUM_WORKERS = {"torch_ddp": (2,), "hugging_face_digits": (1, 2)}
+"""Of the examples that use PyTorch."""
 _NUM_FAULTS, _FAULTS_PER_RUN = 25, 5
 """Of an example, and of one of its runs."""
 _KINDS = (
@@ -47,6 +50,8 @@ _POINTS = (
     ("exact_resume.files.publication", "Fence.write"),
 )
 """Module and name of parts of a save."""
+_IN_EVALUATION = "killed in the evaluation"
+_EVALUATION_POINTS = [("transformers.trainer", f"Trainer.{name}") for name in ("evaluation_loop", "prediction_step")]
 _GRACE_SECONDS = 20.0
 """For the other worker to notice a lost one; one that has not met it yet would wait for longer."""
 _Processes = list["subprocess.Popen[str]"]
@@ -62,24 +67,30 @@ class _Ended(NamedTuple):
 def main() -> int:
     """Interrupt runs; return 1 if one of them ended otherwise."""
     can_fill = small_disks.enter_namespace("examples")
-    examples = [example for example in EXAMPLES if TORCH.exists() or "torch" not in example.name]
-    if len(examples) < len(EXAMPLES):
-        print(f"without the example of PyTorch: {TORCH} does not exist; run: make venv-torch", flush=True)
+    examples = [
+        (example, num_workers)
+        for example in EXAMPLES
+        for num_workers in _NUM_WORKERS.get(example.stem, (1,))
+        if TORCH.exists() or example.stem not in _NUM_WORKERS
+    ]
+    if not TORCH.exists():
+        print(f"without the examples of PyTorch: {TORCH} does not exist; run: make venv-torch", flush=True)
     given = options("examples", __doc__, num_faults=_NUM_FAULTS * len(examples), smoke_values={"num_faults": 3})
     # Sums in another order would give other bits.
     os.environ.update(CUDA_VISIBLE_DEVICES="-1", OMP_NUM_THREADS="1", TF_CPP_MIN_LOG_LEVEL="3", NO_GCE_CHECK="1")
     soak = Soak("examples", given)
 
     @functools.cache
-    def undisturbed(example: Path) -> _Ended:
-        return _Run(example, soak.folder / f"undisturbed-{example.stem}", can_fill=False).finish()
+    def undisturbed(example: Path, num_workers: int) -> _Ended:
+        folder = soak.folder / f"undisturbed-{example.stem}-{num_workers}"
+        return _Run(example, num_workers, folder, can_fill=False).finish()
 
     def interrupt(number: int) -> list[Fault]:
-        example, draw = examples[number % len(examples)], random.Random(f"{given.seed}-{number}")
-        expected = undisturbed(example)
+        (example, num_workers), draw = examples[number % len(examples)], random.Random(f"{given.seed}-{number}")
+        expected = undisturbed(example, num_workers)
         # The faults of a run fall into its whole length.
         most_steps = max(map(len, expected.examples.values())) // (_FAULTS_PER_RUN - 1)
-        run = _Run(example, folder := soak.folder / f"run-{number}", can_fill=can_fill)
+        run = _Run(example, num_workers, folder := soak.folder / f"run-{number}", can_fill=can_fill)
         try:
             faults = [run.disturb(draw, most_steps) for _ in range(min(_FAULTS_PER_RUN, given.num_faults))]
             found = run.finish()
@@ -90,7 +101,8 @@ def main() -> int:
             raise
         finally:
             run.remove()
-        return [Fault(f"{kind}, {example.stem}", outcome) for kind, outcome in faults]
+        about = f"{example.stem}, {num_workers} worker(s)"
+        return [Fault(f"{kind}, {about}", outcome) for kind, outcome in faults]
 
     return soak.run(interrupt)
 
@@ -98,9 +110,9 @@ def main() -> int:
 class _Run:
     """A run of an example in a folder, and the disk of its checkpoints."""
 
-    def __init__(self, example: Path, folder: Path, *, can_fill: bool) -> None:
+    def __init__(self, example: Path, num_workers: int, folder: Path, *, can_fill: bool) -> None:
         self._example, self._folder, self._can_fill, self._num_noted_before = example, folder, can_fill, 0
-        self._num_workers = 2 if "torch" in example.name else 1
+        self._num_workers = num_workers
         self.directory = folder / "run"
         self.directory.mkdir(parents=True)
         if can_fill:
@@ -131,11 +143,13 @@ class _Run:
 
     def disturb(self, draw: random.Random, most_steps: int) -> tuple[str, str]:
         """Start the program, disturb it, and wait until it has ended; return the kind of fault and the outcome."""
-        kind = draw.choice([kind for kind in _KINDS if self._can_fill or kind != "full disk"])
+        kinds = [*_KINDS, *([_IN_EVALUATION] * 2 if "hugging" in self._example.name else [])]
+        kind = draw.choice([kind for kind in kinds if self._can_fill or kind != "full disk"])
         num_steps, seconds = draw.randrange(most_steps), draw.random()
         hit = draw.choice([[rank] for rank in range(self._num_workers)] + [list(range(self._num_workers))])
         filler = self.directory / "filler"
-        variables = self._kill_point(draw) if kind == "killed in a save" else {}
+        points = {"killed in a save": _POINTS, _IN_EVALUATION: _EVALUATION_POINTS}.get(kind, ())
+        variables = self._kill_point(draw, points) if points else {}
         if kind == "full disk":
             small_disks.fill(filler)
         with _MetadataServer() as server:
@@ -144,12 +158,12 @@ class _Run:
             processes = self._start(variables)
             if kind == "killed in its first second":
                 time.sleep(seconds)
-            elif kind not in ("killed in a save", "full disk"):
+            elif not points and kind != "full disk":
                 self._wait_for_steps(processes, num_steps)
             if kind == "notice, then killed":
                 server.has_notice.set()
                 time.sleep(1 + seconds)
-        if kind not in ("killed in a save", "full disk"):
+        if not points and kind != "full disk":
             _signal(kind, [processes[rank] for rank in hit])
         codes = _wait(processes)
         filler.unlink(missing_ok=True)
@@ -170,7 +184,7 @@ class _Run:
 
     def _start(self, variables: Mapping[str, str]) -> _Processes:
         self._num_noted_before = self._num_noted()
-        python = str(TORCH) if "torch" in self._example.name else sys.executable
+        python = str(TORCH) if self._example.stem in _NUM_WORKERS else sys.executable
         started = []
         for rank in range(self._num_workers):
             own = {"EXAMPLES_SEEN": str(self._folder / "seen"), **variables}
@@ -182,11 +196,11 @@ class _Run:
             started.append(subprocess.Popen(words, env=os.environ | own, stdout=pipe, stderr=pipe, text=True))
         return started
 
-    def _kill_point(self, draw: random.Random) -> dict[str, str]:
+    def _kill_point(self, draw: random.Random, points: Sequence[tuple[str, str]]) -> dict[str, str]:
         code = self._folder / "code"
         code.mkdir(exist_ok=True)
         shutil.copy(Path(*kill_point.__path__) / "sitecustomize.py", code)
-        module, name = draw.choice(_POINTS)
+        module, name = draw.choice(points)
         point = {"module": module, "name": name, "when": draw.choice(("before", "after")), "is_run": False}
         (self._folder / "point.json").write_text(json.dumps(point))
         return {"PYTHONPATH": str(code)}

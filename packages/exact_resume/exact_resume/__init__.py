@@ -11,15 +11,19 @@ if TYPE_CHECKING:
     from exact_resume.program import Run as Run, run as run
     from exact_resume.sampler import Sampler as Sampler
     from exact_resume.state import Stream as Stream, saved as saved
+    from exact_resume.trainers.hugging_face import hugging_face as hugging_face
+    from exact_resume.trainers.lightning import LightningCallback as LightningCallback
 
 _MODULES = {
     "EarlyStopping": "checkpoints.early_stopping",
     "InputError": "errors",
+    "LightningCallback": "trainers.lightning",
     "Run": "program",
     "RunError": "errors",
     "Sampler": "sampler",
     "Stopped": "loop",
     "Stream": "state",
+    "hugging_face": "trainers.hugging_face",
     "keras_fit": "keras_fit",
     "run": "program",
     "saved": "state",

@@ -19,7 +19,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, NoReturn, Self
 
@@ -120,13 +120,13 @@ class Run(Loop):
             early_stopping=early_stopping or EarlyStopping(),
         )
         super().__init__(schedule, rank=self._place.rank, num_workers=self._place.num_workers)
-        self._directory = os.fspath(directory).rstrip("/")
-        if not self._directory:
+        self.directory = os.fspath(directory).rstrip("/")
+        if not self.directory:
             # Perhaps from a variable that is not set.
             raise InputError("directory is empty or /; expected a folder for this run, such as checkpoints")
         self._tracer, self._rehearse = rehearsal.Tracer.of(os.environ, self.num_workers), rehearse
         if self._tracer:
-            self._directory, self._after_block = self._tracer.directory, self._trace
+            self.directory, self._after_block = self._tracer.directory, self._trace
             self.boundary(self._tracer.stop_step)
         # The given dict is not kept: whether the program refers to it decides what it can change.
         self._objects, self._sampler = dict(state), sampler
@@ -138,6 +138,10 @@ class Run(Loop):
         self._watchdog_seconds, self._peer_timeout_seconds = watchdog_seconds, peer_timeout_seconds
         self._generators: dict[str, Any] = {}
         self._of_workers: list[tuple[Any, states.Arrays]] = []
+        self.of_worker: Callable[[], dict[str, Any]] = dict
+        """Returns numbers, arrays and tensors that each worker has for itself, beside its random generators."""
+        self.restored_of_worker: dict[str, Any] = {}
+        """What it has returned for the checkpoint; empty without one, and on a worker that the run did not have."""
 
     def __enter__(self) -> Self:
         """Take the folder and restore the newest checkpoint.
@@ -152,7 +156,7 @@ class Run(Loop):
         self._identity |= {f"state.{path}": shape for path, shape in self._state.shapes.items()}
         if threading.current_thread() is not threading.main_thread():
             raise InputError("exact_resume.run is used in a thread; only the main thread receives signals")
-        if self._rehearse and not self._tracer and not checkpoints.steps(self._directory):
+        if self._rehearse and not self._tracer and not checkpoints.steps(self.directory):
             if self.num_workers > 1:
                 raise InputError("rehearse is set, and there are several workers; expected one: leave it out here")
             if rehearsal.rehearse([sys.executable, *sys.orig_argv[1:]]) == 1:
@@ -160,7 +164,7 @@ class Run(Loop):
         self._handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
         self._stop = stop = StopRequest().install()
         self._folder = RunFolder(
-            self._directory,
+            self.directory,
             self._identity,
             is_chief=not self.rank,
             stop=stop,
@@ -186,7 +190,7 @@ class Run(Loop):
             report(
                 f"run {self._folder.run_id} resumes at step {self.step} of {self.num_steps}"
                 if self.step
-                else f"run {self._folder.run_id} starts at step 0: no checkpoint in {self._directory!r}"
+                else f"run {self._folder.run_id} starts at step 0: no checkpoint in {self.directory!r}"
             )
             self._num_taken = self._state.num_taken()
             self._undo = undo.pop_all()
@@ -275,7 +279,7 @@ class Run(Loop):
             return OneWorker()
         return SeveralWorkers(
             self._place,
-            InFolder(self._place, self._directory, os.environ.get(JOB_ID, "")),
+            InFolder(self._place, self.directory, os.environ.get(JOB_ID, "")),
             timeout_seconds=self._peer_timeout_seconds,
             deadline=Deadline(self._stop, self._peer_timeout_seconds, report),
             leave=lambda reason: leave(reason, self._folder.log_event),
@@ -316,17 +320,30 @@ class Run(Loop):
 
     def put(self, checkpoint: Checkpoint) -> None:
         """Put the objects back, and the random generators of this worker."""
-        content, arrays = checkpoint.state, checkpoint.arrays
+        if (num_before := len(checkpoint.state["generators"])) != self.num_workers:
+            self._folder.notice(
+                f"the run continues with {self.num_workers} worker(s) instead of {num_before}: it adds up in another"
+                " order and draws other random numbers, so the result has other bits than with the same number"
+            )
+        self.put_content(checkpoint.state, checkpoint.arrays)
+
+    def put_content(self, content: Any, arrays: Sequence[Any]) -> None:
+        """Put back what `copy` returned."""
         self._state.put(content["objects"], arrays)
         self._logged = content["logged"]
         # A worker that the run did not have keeps what the program has seeded.
         for first, tree in content["generators"][self.rank : self.rank + 1]:
-            states.set_generators(states.read(tree, arrays[first:]))
+            found = states.read(tree, arrays[first:])
+            self.restored_of_worker = found.pop("worker", {})
+            states.set_generators(found)
 
     def before_save(self) -> None:
-        """Send the random generators to the chief; in an evaluation, those of before."""
+        """Send the chief what each worker saves of itself."""
         own: states.Arrays = []
-        tree = states.write(self._generators or states.generators(), "generators", own)
+        found = self._generators or states.generators()
+        if about := self.of_worker():
+            found = found | {"worker": about}
+        tree = states.write(found, "generators", own)
         self._of_workers = [(tree, own)]
         if self.num_workers > 1:
             sent: list[Any] = []

@@ -77,12 +77,7 @@ class Sampler:
         """Return the indices int64 [G] of a step's examples, 0 to N - 1; the first step is 0."""
         epoch, batch = divmod(operator.index(step), self.steps_per_epoch)
         first = batch * self.global_batch_size
-        pieces = [
-            permuted(start, min(start + _CHUNK, self.num_examples), self.seed, epoch, self.num_examples)
-            for start in range(first // _CHUNK * _CHUNK, first + self.global_batch_size, _CHUNK)
-        ]
-        found = np.concatenate(pieces) if len(pieces) > 1 else pieces[0]
-        return found[first % _CHUNK :][: self.global_batch_size]
+        return order(first, first + self.global_batch_size, self.seed, epoch, self.num_examples)
 
     def shard(self, step: int, worker: Worker, *, micro: int = 0) -> _Indices:
         """Return the indices of a worker's examples in a micro-batch of a step.
@@ -90,8 +85,10 @@ class Sampler:
         A batch is cut into `num_micro_batches` parts, and each part into one for each worker, in their order. Where
         the numbers do not divide, sizes differ by one: part i of n has the positions from `i * size // n` on.
         """
-        found = _part(self.indices(step), micro, self.num_micro_batches)
-        return found if worker.num_workers == 1 else _part(found, worker.rank, worker.num_workers)
+        found: _Indices = part(self.indices(step), micro, self.num_micro_batches)
+        if worker.num_workers > 1:
+            found = part(found, worker.rank, worker.num_workers)
+        return found
 
     def batches(self, *, start: int, stop: int, worker: Worker) -> "Batches":
         """Return a worker's indices from one step to before another, as `batch_sampler` of a torch `DataLoader`.
@@ -122,7 +119,18 @@ class Batches(Iterator[list[int]]):
         return self._num_items
 
 
-def _part(indices: _Indices, number: int, count: int) -> _Indices:
+def order(start: int, stop: int, seed: int, epoch: int, count: int) -> _Indices:
+    """Return the examples from one position of an epoch to before another: int64, read-only, of `count` in all."""
+    pieces = [
+        permuted(first, min(first + _CHUNK, count), seed, epoch, count)
+        for first in range(start // _CHUNK * _CHUNK, stop, _CHUNK)
+    ]
+    found = np.concatenate(pieces) if len(pieces) > 1 else pieces[0]
+    return found[start % _CHUNK :][: stop - start]
+
+
+def part(indices: Any, number: int, count: int) -> Any:
+    """Return a part of several: part i of n has the positions from `i * size // n` on."""
     if not 0 <= number < count:
         raise InputError(f"part {number} of a batch in {count} parts does not exist; expected 0 to {count - 1}")
     return indices[number * len(indices) // count : (number + 1) * len(indices) // count]

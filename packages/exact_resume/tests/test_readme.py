@@ -94,13 +94,16 @@ def test_another_run_in_the_folder_of_the_quick_start_is_refused(program: str, t
     [
         "README.md",
         "docs/blocks.md",
+        "docs/boosting.md",
         "docs/checkpoints.md",
         "docs/ends.md",
+        "docs/hugging-face.md",
+        "docs/jax.md",
         "docs/keras.md",
+        "docs/lightning.md",
         "docs/rehearsal.md",
         "docs/state.md",
         "docs/wrapper.md",
-        "docs/xgboost-jax.md",
     ],
 )
 def test_links_between_the_pages_resolve(page: str) -> None:
