@@ -22,7 +22,16 @@ NUM_STEPS = {
 """Of cases that have not those of three epochs; None: the training ends early."""
 EXACT = (
     *("warm-up", "cosine, epochs", "accumulation", "plateau", "bf16", "early stopping", "best", "group by length"),
-    *("weighted", "gradient checkpointing", "lora", "noise in two processes", "iterable", "callbacks", "short epochs"),
+    *(
+        "weighted",
+        "gradient checkpointing",
+        "lora",
+        "compile",
+        "noise in two processes",
+        "iterable",
+        "callbacks",
+        "short epochs",
+    ),
     *("thawed", "own saves", "evaluation at the start", "fine-tuning"),
 )
 
