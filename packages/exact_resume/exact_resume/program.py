@@ -322,8 +322,8 @@ class Run(Loop):
         """Put the objects back, and the random generators of this worker."""
         if (num_before := len(checkpoint.state["generators"])) != self.num_workers:
             self._folder.notice(
-                f"the run continues with {self.num_workers} worker(s) instead of {num_before}: it adds up in another"
-                " order and draws other random numbers, so the result has other bits than with the same number"
+                f"the run continues with {self.num_workers} worker(s) instead of {num_before}: sums in another order"
+                " and other random numbers may give the result other bits than the same number of workers"
             )
         self.put_content(checkpoint.state, checkpoint.arrays)
 
