@@ -19,7 +19,7 @@ import operator
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -62,8 +62,18 @@ _LISTS, _DICTS = (
 )
 
 
-class Callback:
-    """A callback of Lightning that keeps a run in a folder; used as `exact_resume.LightningCallback`."""
+class LightningCallback:
+    """A callback of Lightning that keeps a run in a folder, for the libraries that the program has imported."""
+
+    def __new__(cls, *_: Any, **__: Any) -> Self:
+        """Make the object one of a subclass that is Lightning's `Callback`, too."""
+        names = ("lightning.pytorch", "pytorch_lightning")
+        if not (bases := [sys.modules[each].Callback for each in names if each in sys.modules]):
+            raise InputError(
+                "exact_resume.LightningCallback needs Lightning; import lightning or pytorch_lightning before"
+            )
+        kind: type[Self] = type(cls.__name__, (cls, *bases), {"__doc__": cls.__doc__})
+        return object.__new__(kind)
 
     def __init__(
         self, directory: str | os.PathLike[str], *, monitor: str = "", mode: str = "min", **options: Any
@@ -596,13 +606,3 @@ def _set_attributes(owner: Any, values: dict[str, Any]) -> None:
             (old.extend if type(old) in _LISTS else old.update)(value)
         else:
             vars(owner)[name] = value
-
-
-def __getattr__(name: str) -> Any:
-    """Return a class for the libraries that the program has imported."""
-    if name != "LightningCallback":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    bases = [sys.modules[each].Callback for each in ("lightning.pytorch", "pytorch_lightning") if each in sys.modules]
-    if not bases:
-        raise InputError("exact_resume.LightningCallback needs Lightning; import lightning or pytorch_lightning before")
-    return type(name, (Callback, *bases), {"__doc__": Callback.__doc__})

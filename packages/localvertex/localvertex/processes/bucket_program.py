@@ -12,7 +12,7 @@ import os
 import shutil
 import sys
 
-_SCHEME, _ROOT = "gs://", os.environ.get("LOCALVERTEX_GCS_ROOT", "")
+_SCHEME = "gs://"
 _DEEP, _KEEPS = {"-r", "-R", "--recursive"}, {"-n", "--no-clobber"}
 _DELETES = {"-d", "--delete-unmatched-destination-objects"}
 _OPTIONS = {"cp": _DEEP | _KEEPS | {"-c", "-P"}, "ls": _DEEP, "rsync": _DEEP | _DELETES | {"-c", "-P"}}
@@ -29,7 +29,7 @@ def main(program: str, *words: str) -> int:
         # This variable is set where a run has no credentials.
         if os.environ.get("BOTO_CONFIG") != os.devnull:
             raise _Unserved("this run uses the buckets of Google Cloud")
-        if not _ROOT:
+        if not _root():
             raise _Unserved("buckets are folders of this machine, and this run has none; add --gcs-root DIR")
         _serve(words[1:] if program == "gcloud" and words[:1] == ("storage",) else words)
         return 0
@@ -62,12 +62,16 @@ def _serve(words: "tuple[str, ...]") -> None:
             print(f"{_shown(each)}{'/' * os.path.isdir(each)}")
 
 
+def _root() -> str:
+    return os.environ.get("LOCALVERTEX_GCS_ROOT", "")
+
+
 def _local(address: str) -> str:
     """Return the path of a file or of an address, whose bucket has a folder."""
     if not address.startswith(_SCHEME):
         return address
     bucket, _, name = address[len(_SCHEME) :].partition("/")
-    folder = os.path.join(_ROOT, bucket)
+    folder = os.path.join(_root(), bucket)
     if bucket != "*" and not os.path.isdir(folder):
         raise _Unserved(f"buckets are folders here, and there is no folder {folder!r}")
     path, inside = os.path.join(folder, name) if name else folder, os.path.realpath(folder)
@@ -85,7 +89,7 @@ def _names(folder: str, options: "set[str]") -> "set[str]":
 
 
 def _shown(path: str) -> str:
-    root = os.path.join(_ROOT, "")
+    root = os.path.join(_root(), "")
     return _SCHEME + path[len(root) :] if path.startswith(root) else path
 
 
