@@ -39,7 +39,8 @@ def run(training: Training) -> int:
     except TimedOut as gave_up:
         return gave_up.exit_code
     with contextlib.closing(team):
-        training.refuse_other_run()
+        # All refuse together: one that is slower would count the others as lost.
+        team.exchange(None, lambda _: training.refuse_other_run())
         # From the start: building and tracing take longer than the 30 seconds that a notice may leave.
         training.open_folder()
         try:

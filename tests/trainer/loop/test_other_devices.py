@@ -13,7 +13,7 @@ import pytest
 
 from exact_resume.events import log as event_log
 from tests.support.forks import fork_module
-from tests.support.job import EXACT_RUN
+from tests.support.job import EXACT_RUN, Job
 
 pytestmark = pytest.mark.slow
 
@@ -40,6 +40,21 @@ def content(folder: Path) -> dict[str, bytes]:
 
 def manifests(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(path.read_text()) for path in sorted(folder.glob("step-*/manifest.json"))]
+
+
+def test_all_workers_refuse_other_devices_however_long_one_takes(
+    arguments: list[str], kill_at_save: Callable[..., None], tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    kill_at_save(12)
+    before = content(run)
+    job = Job(run, arguments, 2)
+    job.module, job.forks = "tests.support.slow_refusal", True
+    job.start()
+    assert job.wait_for_all() == [2, 2], job.logs()
+    job.end()
+    assert job.logs().count("which would give other weights") == 2
+    assert content(run) == before
 
 
 def test_other_devices_are_refused_by_name_or_recorded(
