@@ -17,7 +17,8 @@ import types
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from exact_resume import program, state as states
+import exact_resume.program as program
+import exact_resume.state as states
 from exact_resume.errors import InputError
 from exact_resume.sampler import Sampler
 

@@ -25,7 +25,8 @@ from typing import Any, NoReturn, Self
 
 import numpy as np
 
-from exact_resume import rehearsal, state as states
+import exact_resume.rehearsal as rehearsal
+import exact_resume.state as states
 from exact_resume.checkpoints import checkpoints, identity as identities
 from exact_resume.checkpoints.checkpoints import Checkpoint
 from exact_resume.checkpoints.early_stopping import EarlyStopping

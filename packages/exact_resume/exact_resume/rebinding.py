@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from exact_resume import state as states
+import exact_resume.state as states
 
 _Path = tuple[Any, ...]
 """Keys from the state to an object."""

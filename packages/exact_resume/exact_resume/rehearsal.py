@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from exact_resume import state as states
+import exact_resume.state as states
 from exact_resume.errors import InputError, RunError
 from exact_resume.text import on_one_line, report
 

@@ -55,6 +55,13 @@ def test_no_folder_imports_itself_through_others() -> None:
     assert circles(ROOT.parent, "exact_resume") == []
 
 
+def test_no_module_imports_the_face_of_the_package() -> None:
+    """It names them all, so each would be in a circle with it."""
+    modules = [path for path in ROOT.rglob("*.py") if path not in (ROOT / "__init__.py", ROOT / "__main__.py")]
+    nodes = [(path, node) for path in modules for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))]
+    assert [p.name for p, node in nodes if isinstance(node, ast.ImportFrom) and node.module == "exact_resume"] == []
+
+
 def test_no_folder_has_too_many_entries() -> None:
     folders = {path.parent for path in ROOT.rglob("*.py")}
     entries = {folder: [each for each in folder.iterdir() if not each.name.startswith("__")] for folder in folders}

@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from exact_resume import sampler as samplers
+import exact_resume.sampler as samplers
 from exact_resume.errors import InputError
 
 _NUM_DRAWN_AHEAD = 64

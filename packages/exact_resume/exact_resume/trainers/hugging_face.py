@@ -18,7 +18,8 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from exact_resume import program, state as states
+import exact_resume.program as program
+import exact_resume.state as states
 from exact_resume.checkpoints import checkpoints
 from exact_resume.errors import InputError
 from exact_resume.trainers import data_loader

@@ -23,7 +23,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from exact_resume import program, state as states
+import exact_resume.program as program
+import exact_resume.state as states
 from exact_resume.errors import InputError, RunError, report_uncaught
 from exact_resume.trainers import data_loader
 
