@@ -87,17 +87,21 @@ def training_batches(
     return elements.map(batch, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE).with_options(options)
 
 
+def evaluation_rounds(examples: Examples, batch_size: int, num_replicas: int) -> int:
+    """Return the number of rounds of an evaluation; in a round each replica gets one batch."""
+    return -(-examples.num_examples // (batch_size * num_replicas))
+
+
 def evaluation_batches(examples: Examples, batch_size: int, shard: Shard = _WHOLE) -> tf.data.Dataset:
     """Make batches of all examples, each once, in the stored order.
 
     Batches are filled up with the first example at weight 0.
 
     Returns:
-        A dataset of (images uint8 [B, S, S, 3], labels int32 [B], weights float32 [B]). In a round each replica of the
-            shard gets one element.
+        A dataset of (images uint8 [B, S, S, 3], labels int32 [B], weights float32 [B]), one in a round for
+            each replica of the shard.
     """
-    count = examples.num_examples
-    num_rounds = -(-count // (batch_size * shard.num_replicas))
+    count, num_rounds = examples.num_examples, evaluation_rounds(examples, batch_size, shard.num_replicas)
 
     @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
     def batch(element: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:

@@ -17,7 +17,7 @@ from exact_resume.loop import Block
 from trainer.checkpoints import variables
 from trainer.config import TrainConfig
 from trainer.data.augmentation.layers import Augmentation
-from trainer.data.batches import Shard, evaluation_batches, training_batches
+from trainer.data.batches import Shard, evaluation_batches, evaluation_rounds, training_batches
 from trainer.data.examples import Examples
 from trainer.data.sampler import Sampler
 from trainer.learner import batch_digest, keras_internals, optimizers, precision, replica_step
@@ -220,12 +220,13 @@ class Learner:
     def batches(self, examples: Examples, sampler: Sampler, stop_step: int) -> Any:
         """Return an iterator over the batches from the present step on, distributed to the replicas."""
         start_step = self.step
-        batches = self._distribute(
-            lambda shard: training_batches(
-                examples, sampler, self.augmentation, start_step=start_step, stop_step=stop_step, shard=shard
+        return iter(
+            self._distribute(
+                lambda shard: training_batches(
+                    examples, sampler, self.augmentation, start_step=start_step, stop_step=stop_step, shard=shard
+                )
             )
         )
-        return iter(batches)
 
     def train(self, iterator: Any, num_steps: int) -> Steps:
         """Train a number of steps in one graph call; the host waits for the device once."""
@@ -260,7 +261,7 @@ class Learner:
             parts: Divides the rounds (one batch per replica) into graph calls, the same ones on all workers.
         """
         batch_size = min(EVALUATION_BATCH_SIZE, -(-examples.num_examples // self.num_replicas))
-        num_rounds = -(-examples.num_examples // (batch_size * self.num_replicas))
+        num_rounds = evaluation_rounds(examples, batch_size, self.num_replicas)
         if self._evaluated is not examples:
             # Traced once: it takes as long as a small validation.
             self._evaluated = examples

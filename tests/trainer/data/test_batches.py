@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from trainer.data.augmentation.layers import Augmentation
-from trainer.data.batches import Shard, evaluation_batches, training_batches
+from trainer.data.batches import Shard, evaluation_batches, evaluation_rounds, training_batches
 from trainer.data.examples import ExamplesInMemory
 from trainer.data.sampler import Sampler
 from trainer.learner import batch_digest
@@ -116,6 +116,7 @@ def test_evaluation_sees_each_example_once(num_pipelines: int, replicas: int, ro
     seen = []
     for number in range(num_pipelines):
         shard = Shard(pipeline=number, num_pipelines=num_pipelines, replicas_per_pipeline=replicas)
+        assert evaluation_rounds(examples(), 8, shard.num_replicas) == rounds
         elements = list(evaluation_batches(examples(), 8, shard))
         assert len(elements) == rounds * replicas
         for _, labels, weights in elements:
