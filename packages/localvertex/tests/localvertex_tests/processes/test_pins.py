@@ -215,8 +215,11 @@ def test_packages_that_exclude_each_other_are_reported_in_pips_own_sentence(exec
         wheel.writestr(f"{info}/RECORD", "")
     record = execute(using("needy==1.0", "tinypkg==2.0.0"))
     assert record["state"] == "FAILED"
-    sentence = "Cannot install needy==1.0 and tinypkg==2.0.0 because these package versions have conflicting"
-    assert record["error"] == f"use: installing the packages failed with a conflict: {sentence} dependencies."
+    sentence = (
+        "Cannot install needy==1.0 and tinypkg==2.0.0 because these package versions have conflicting dependencies. "
+        "The conflict is caused by: The user requested tinypkg==2.0.0 needy 1.0 depends on tinypkg<2"
+    )
+    assert record["error"] == f"use: installing the packages failed with a conflict: {sentence}"
 
 
 def test_a_check_builds_nothing_and_a_pin_without_a_wheel_stays(index: Path, tmp_path: Path) -> None:
