@@ -9,8 +9,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from localvertex_base.userinput import cli
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput import cli
+from localvertex._base.userinput.errors import UserError
 from pipelines.project.down import down
 from pipelines.project.gcloud import CloudError, EmptyProject, Gcloud
 from pipelines.project.resources import Names

@@ -15,9 +15,9 @@ from kfp import compiler
 from components.container_image import PLACEHOLDER_IMAGE
 from components.release.serving_machines import check_deployment
 from components.train.machines import check
-from localvertex_base.userinput import cli, outputs, reading
-from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.spelling import did_you_mean
+from localvertex._base.userinput import cli, outputs, reading
+from localvertex._base.userinput.errors import UserError
+from localvertex._base.userinput.spelling import did_you_mean
 from pipelines.batch_prediction import batch_prediction
 from pipelines.image_training import image_training
 from pipelines.settings import Settings, describe, read_settings

@@ -17,19 +17,19 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from accelerators import check_pipeline
 from benchmarks.measuring import median, parse, took
-from localvertex_base.userinput.reading import read
+from localvertex._base.userinput.reading import read
+from localvertex.machines import check_pipeline
 
 _ROOT = Path(__file__).parents[1]
 _BUILT = _ROOT / "build" / "image_training.json"
-_DEFAULT = _BUILT if _BUILT.exists() else _ROOT / "packages/localvertex/tests/data/accelerators/pipelines/planned.json"
+_DEFAULT = _BUILT if _BUILT.exists() else _ROOT / "packages/localvertex/tests/data/machines/pipelines/planned.json"
 _ALTERNATIVE = "from google.cloud import aiplatform_v1"
 
 
 def _start_up(path: Path, repeat: int) -> None:
     """Print the time of a whole check and of importing the SDK."""
-    check = [sys.executable, "-m", "accelerators", "check", str(path)]
+    check = [sys.executable, "-m", "localvertex", "machines", "check", str(path)]
     sdk = [sys.executable, "-W", "ignore", "-c", _ALTERNATIVE]
     run = functools.partial(subprocess.run, cwd=_ROOT, capture_output=True, check=False)
     # Alternating runs see the same load of the machine; the first of each warms .pyc files and the disk cache.

@@ -2,7 +2,7 @@
 
 import re
 
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput.errors import UserError
 
 PLACEHOLDER_IMAGE = "placeholder/image-training-python:build-and-push-yours"
 """The image of a spec compiled without `--image`: the spec runs locally, where no container image is used."""

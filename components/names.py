@@ -4,7 +4,7 @@ import hashlib
 import re
 import unicodedata
 
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput.errors import UserError
 
 _UNSAFE = '"\\\n\r\t'
 """Google's components paste names into JSON strings, which these characters would break."""

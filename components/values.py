@@ -4,12 +4,12 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-import accelerators
 from components.compare.criteria import Criteria
 from components.names import check_names
 from components.release.serving_machines import ServingMachines, check_deployment
 from components.train.machines import Machines, check
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput.errors import UserError
+from localvertex.machines import Finding
 from trainer.checkpoints.identity import check_run_label
 from trainer.config import TrainConfig
 from trainer.data.preparing.dataflow.settings import LOCAL, check_engine
@@ -17,7 +17,7 @@ from trainer.data.preparing.dataflow.settings import LOCAL, check_engine
 _TYPES = {"int": int, "float": float}
 
 
-def check_values(given: Mapping[str, Any], *, image: str, region: str) -> list[accelerators.Finding]:
+def check_values(given: Mapping[str, Any], *, image: str, region: str) -> list[Finding]:
     """Refuse what the steps or Vertex AI would refuse after hours, and return the warnings about machines.
 
     Args:

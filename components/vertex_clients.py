@@ -13,11 +13,11 @@ from functools import partial
 from typing import Any, TypeVar
 
 from exact_resume.files import storage
-from localvertex_base.userinput import step_endpoint
-from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.google_errors import GoogleError, google_error, google_errors
-from localvertex_base.userinput.step_endpoint import StepEndpoint
+from localvertex._base import step_endpoint
+from localvertex._base.step_endpoint import StepEndpoint
+from localvertex._base.userinput.errors import UserError
 from trainer.command_line import TrainingError
+from trainer.google_errors import GoogleError, google_error, google_errors
 
 T = TypeVar("T")
 

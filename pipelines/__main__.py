@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Sequence
 
-from localvertex_base.userinput import cli
+from localvertex._base.userinput import cli
 from pipelines.calls import CallFailed
 from pipelines.commands import schedule, submit
 

@@ -4,8 +4,8 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from components.vertex_clients import LOG_IN
-from localvertex_base.userinput.google_errors import GoogleError, google_errors, not_json
 from pipelines.vertex import Location
+from trainer.google_errors import GoogleError, google_errors, not_json
 
 _FROM_LOCAL = "localvertex.client.init"
 """A part of the refusal of `localvertex serve`."""

@@ -13,8 +13,8 @@ from components.prepare.settings import PrepareSettings
 from components.release.serving_machines import ServingMachines
 from components.summary.webhook import secret_version
 from components.train.machines import Machines, setting
-from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.reading import check_keys, read
+from localvertex._base.userinput.errors import UserError
+from localvertex._base.userinput.reading import check_keys, read
 from pipelines.steps import StepMachines
 from trainer.models import recipes
 

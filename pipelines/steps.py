@@ -7,11 +7,11 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-import accelerators
-from accelerators.job.finding import refuse
-from accelerators.pipeline.check import check_resources
 from components.train.machines import beyond_the_build, setting
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput.errors import UserError
+from localvertex.machines import Finding
+from localvertex.machines.job.finding import refuse
+from localvertex.machines.pipeline.check import check_resources
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -47,7 +47,7 @@ class StepMachines:
         return {step: f"a machine with {text}" for step, text in found.items() if text}
 
 
-def check_steps(machines: StepMachines, *, image: str, region: str) -> list[accelerators.Finding]:
+def check_steps(machines: StepMachines, *, image: str, region: str) -> list[Finding]:
     """Check the machines of the steps for a region and return the warnings.
 
     Raises:

@@ -11,12 +11,12 @@ import warnings
 from typing import Any
 from urllib.parse import urlsplit
 
-from accelerators import load_catalogue
-from accelerators.commands.options import known_region
 from components import vertex_clients
 from components.summary.report import run_page
-from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.spelling import on_one_line
+from localvertex._base.userinput.errors import UserError
+from localvertex._base.userinput.spelling import on_one_line
+from localvertex.machines import load_catalogue
+from localvertex.machines.commands.options import known_region
 
 _LOOPBACK = ("127.0.0.1", "localhost")
 _LOCAL_PROJECT = "local-project"

@@ -318,7 +318,7 @@ def test_of_the_cloud_commands_of_the_readme_only_the_first_needs_no_container_i
     assert codes == [0, 2, 2]
 
 
-_SHORT = {"L": "packages/localvertex/localvertex", "B": "packages/localvertex/localvertex_base"}
+_SHORT = {"L": "packages/localvertex/localvertex", "B": "packages/localvertex/localvertex/_base"}
 _SHORT |= {"E": "packages/exact_resume/exact_resume"}
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from localvertex_base.userinput import cli
+from localvertex._base.userinput import cli
 from trainer import command_line
 from vertex_testing.in_process import call
 

@@ -13,14 +13,12 @@ PRODUCT = (
     "pipelines",
     "trainer",
     "packages/exact_resume/exact_resume",
-    "packages/localvertex/accelerators",
     "packages/localvertex/localvertex",
-    "packages/localvertex/localvertex_base",
 )
 # The last one is a text that replicas of Vertex AI run, and imports nothing of the package.
 LINUX = {
     "packages/exact_resume/exact_resume/files/linux.py",
-    "packages/localvertex/localvertex_base/linux.py",
+    "packages/localvertex/localvertex/_base/linux.py",
     "packages/localvertex/localvertex/commands/probe/program.py",
 }
 NAMES = {"prctl", "sched_getaffinity", "pidfd_open", "SO_BINDTODEVICE", "sys.platform", "platform.system", "os.uname"}

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable
 from typing import ParamSpec, TypeVar
 
 from exact_resume.errors import InputError, RunError
-from localvertex_base.userinput import cli
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput import cli
+from localvertex._base.userinput.errors import UserError
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -4,7 +4,7 @@ import dataclasses
 import sys
 
 from exact_resume.files import storage
-from localvertex_base.userinput import cli, paths
+from localvertex._base.userinput import cli, paths
 from trainer import command_line
 from trainer.checkpoints import best, seen
 from trainer.command_line import report_errors as report_errors  # a component imports it from here

@@ -7,8 +7,8 @@ import sys
 import numpy as np
 
 from exact_resume.files import publication, storage
-from localvertex_base.userinput import cli, paths
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput import cli, paths
+from localvertex._base.userinput.errors import UserError
 from trainer import command_line
 from trainer.checkpoints import best, seen
 from trainer.checkpoints.best import BestCheckpoint

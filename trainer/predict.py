@@ -5,9 +5,9 @@ import sys
 
 import numpy as np
 
-from localvertex_base.userinput import cli, paths
-from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.spelling import quote
+from localvertex._base.userinput import cli, paths
+from localvertex._base.userinput.errors import UserError
+from localvertex._base.userinput.spelling import quote
 from trainer import command_line
 from trainer.data import images
 from trainer.data.images import Pixels

@@ -9,9 +9,9 @@ from typing import Any
 
 from exact_resume.files import publication, storage
 from exact_resume.files.bucket_errors import Replaced
-from localvertex_base.userinput import cli, paths
-from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.spelling import quote
+from localvertex._base.userinput import cli, paths
+from localvertex._base.userinput.errors import UserError
+from localvertex._base.userinput.spelling import quote
 from trainer import command_line
 from trainer.data import changes, dataset
 from trainer.data.preparing import dataset_files, parts

@@ -16,9 +16,9 @@ from exact_resume.checkpoints.async_writer import SECONDS_BETWEEN_FAILURES
 from exact_resume.files import storage
 from exact_resume.workers import cluster as clusters
 from exact_resume.workers.signals import StopRequest
-from localvertex_base.userinput import cli, paths, reading
-from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.spelling import quote
+from localvertex._base.userinput import cli, paths, reading
+from localvertex._base.userinput.errors import UserError
+from localvertex._base.userinput.spelling import quote
 from trainer import command_line, config
 from trainer.checkpoints import identity, starting_weights
 from trainer.data import dataset

@@ -15,8 +15,8 @@ from components.any_code.request import text
 from exact_resume.checkpoints import seal
 from exact_resume.checkpoints.result_file import RESULT_FILE
 from exact_resume.files import storage
-from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.spelling import quote
+from localvertex._base.userinput.errors import UserError
+from localvertex._base.userinput.spelling import quote
 
 PREDICTIONS_FILE = "predictions.jsonl"
 _CHAMPION_FILE = "predictions_of_champion.jsonl"

@@ -15,7 +15,7 @@ from components.registry import labels
 from components.registry.registry import Registry, Version
 from components.values import fields_of
 from exact_resume.files import storage
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput.errors import UserError
 from trainer.command_line import report_errors as report_errors  # a component imports it from here
 from trainer.results import outcome
 from trainer.results.baseline import Verdict

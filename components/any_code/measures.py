@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from components.any_code.evidence import Examples, Line
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput.errors import UserError
 from trainer.models.metrics import ACCURACY
 from trainer.results.baseline import Judgement, Verdict, judge
 from trainer.results.comparison.decision import decide, scores_of

@@ -5,7 +5,6 @@ import pathlib
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-import accelerators
 from components.any_code import evidence
 from components.any_code.request import Goal, check_contents, identity, read
 from components.compare.criteria import Criteria
@@ -19,9 +18,10 @@ from components.train.machines import Machines, check_any_code
 from components.values import fields_of, machines_in, replicas_in
 from exact_resume.checkpoints import manifest, seal
 from exact_resume.files import storage
-from localvertex_base.userinput import paths
-from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.step_endpoint import is_local_step
+from localvertex._base.step_endpoint import is_local_step
+from localvertex._base.userinput import paths
+from localvertex._base.userinput.errors import UserError
+from localvertex.machines import Finding
 from trainer.command_line import report_errors as report_errors  # a component imports it from here
 from trainer.results import outcome
 
@@ -43,7 +43,7 @@ class CodePlan(NamedTuple):
     inputs_sha256: str
 
 
-def check(values: Mapping[str, Any], *, region: str) -> tuple[dict[str, Any], Machines, list[accelerators.Finding]]:
+def check(values: Mapping[str, Any], *, region: str) -> tuple[dict[str, Any], Machines, list[Finding]]:
     """Check the values of all steps, and return the request, the machines and the warnings.
 
     Args:

@@ -12,7 +12,7 @@ from components.registry.registry import Registry
 from components.release import deployment, registration
 from components.release.live_prediction import NUM_INSTANCES, TOLERANCE, Trial, WrongAnswerError
 from components.release.registration import Recorded
-from localvertex_base.userinput.spelling import quote
+from localvertex._base.userinput.spelling import quote
 from trainer.command_line import report_errors as report_errors  # a component imports it from here
 
 

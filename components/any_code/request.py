@@ -13,11 +13,11 @@ from components.any_code.metric_names import DIRECTIONS, MAXIMIZE, Meaning, mean
 from components.container_image import check_image
 from exact_resume.checkpoints import seal
 from exact_resume.files import bucket
-from localvertex_base.userinput.doubles import MAX_EXACT
-from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.reading import parse_json
-from localvertex_base.userinput.spelling import join_or, quote
-from localvertex_base.userinput.step_endpoint import IMAGES, is_local_step
+from localvertex._base.step_endpoint import IMAGES, is_local_step
+from localvertex._base.userinput.doubles import MAX_EXACT
+from localvertex._base.userinput.errors import UserError
+from localvertex._base.userinput.reading import parse_json
+from localvertex._base.userinput.spelling import join_or, quote
 from trainer.checkpoints.identity import check_run_label
 
 _TAG = re.compile(r"(@[\w+.-]+:[0-9a-f]+|:[\w.-]+)$")

@@ -10,7 +10,7 @@ from components.compare.criteria import Criteria
 from components.names import model_name_for
 from components.registry import labels
 from components.registry.registry import Registry, Version
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput.errors import UserError
 from trainer import command_line
 from trainer.checkpoints import best
 from trainer.command_line import report_errors as report_errors  # a component imports it from here

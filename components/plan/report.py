@@ -4,8 +4,8 @@ import pathlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import accelerators
 from components.train.machines import Machines
+from localvertex.machines import Finding
 from trainer.data.pages import page
 
 
@@ -14,7 +14,7 @@ def report_plan(
     *,
     machines: Machines,
     region: str,
-    findings: list[accelerators.Finding],
+    findings: list[Finding],
     run_id: str,
     state: str,
     configuration: Mapping[str, Any],

@@ -13,7 +13,7 @@ from components.train.boot_disk import check_boot_disk
 from components.train.machines import Machines
 from components.values import check_values, fields_of
 from exact_resume.checkpoints.result_file import is_finished
-from localvertex_base.userinput import paths
+from localvertex._base.userinput import paths
 from trainer import command_line
 from trainer.checkpoints.identity import run_id
 from trainer.command_line import report_errors as report_errors  # a component imports it from here

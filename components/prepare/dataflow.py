@@ -7,8 +7,8 @@ from typing import Any
 
 from components.container_image import PLACEHOLDER_IMAGE
 from components.values import fields_of
-from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.step_endpoint import MARKER
+from localvertex._base.step_endpoint import MARKER
+from localvertex._base.userinput.errors import UserError
 from trainer.data.preparing.dataflow.settings import LOCAL, Settings, check_engine
 
 

@@ -3,7 +3,7 @@
 import dataclasses
 
 from components.train.machines import setting
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput.errors import UserError
 from trainer.data.preparing.dataflow import settings as dataflow
 
 _PREFIX = "dataflow_"

@@ -8,7 +8,7 @@ from typing import Any
 from components import vertex_clients
 from components.registry.labels import PROJECT_LABEL
 from components.vertex_clients import call
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput.errors import UserError
 
 
 class Labelled:

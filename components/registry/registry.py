@@ -9,7 +9,7 @@ from components import vertex_clients
 from components.registry.labelled import Labelled
 from components.registry.labels import CHAMPION, CHECKPOINT, PROJECT_LABEL, RUN_ID, VERSION_KEYS, label_value
 from components.vertex_clients import NotFoundError, call
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput.errors import UserError
 
 _DEFAULT = "default"
 

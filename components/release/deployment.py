@@ -14,7 +14,7 @@ from components.release.serving_machines import ServingMachines, check_deploymen
 from components.release.succession import in_turn
 from exact_resume.errors import InputError, RunError
 from exact_resume.files import storage
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput.errors import UserError
 from trainer.command_line import TrainingError, report_errors as report_errors  # a component imports it from here
 from trainer.results import outcome
 

@@ -10,7 +10,7 @@ from components import vertex_clients
 from components.registry.labelled import Labelled
 from components.registry.labels import PROJECT_LABEL
 from components.vertex_clients import call, wait_for
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput.errors import UserError
 from trainer.command_line import TrainingError
 
 _CREATE_SECONDS = 600.0

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from exact_resume.files import storage
-from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.spelling import quote
+from localvertex._base.userinput.errors import UserError
+from localvertex._base.userinput.spelling import quote
 from trainer.command_line import TrainingError
 from trainer.data import dataset as datasets, staging
 

@@ -12,8 +12,8 @@ from components.registry import labels
 from components.registry.registry import Registry, Version
 from components.release import succession
 from exact_resume.checkpoints.result_file import read_result
-from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.spelling import quote
+from localvertex._base.userinput.errors import UserError
+from localvertex._base.userinput.spelling import quote
 from trainer.command_line import report_errors as report_errors  # a component imports it from here
 from trainer.results import outcome
 

@@ -4,10 +4,10 @@ import dataclasses
 import re
 from typing import Any
 
-import accelerators
-from accelerators.job.finding import refuse
 from components.train.machines import setting
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput.errors import UserError
+from localvertex.machines import Finding, check_deployment as deployment_findings
+from localvertex.machines.job.finding import refuse
 
 _MAX_NAME = 128
 _UNSAFE = re.compile(r'["\\\x00-\x1f\x7f]')
@@ -62,7 +62,7 @@ class ServingMachines:
         return f"{count} x {self.deploy_machine_type}{gpus if self.deploy_accelerator_type else ''}"
 
 
-def check_deployment(endpoint_name: str, machines: ServingMachines, *, region: str) -> list[accelerators.Finding]:
+def check_deployment(endpoint_name: str, machines: ServingMachines, *, region: str) -> list[Finding]:
     """Check a deployment for a region and return the warnings; without an endpoint, nothing is deployed.
 
     Raises:
@@ -76,7 +76,7 @@ def check_deployment(endpoint_name: str, machines: ServingMachines, *, region: s
         )
     if not endpoint_name:
         return []
-    findings = accelerators.check_deployment(machines.dedicated_resources(), region=region)
+    findings = deployment_findings(machines.dedicated_resources(), region=region)
     try:
         refuse(findings)
     except UserError as error:

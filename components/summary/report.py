@@ -5,9 +5,9 @@ import threading
 from typing import TYPE_CHECKING
 
 from components.summary import webhook
-from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.spelling import on_one_line
-from localvertex_base.userinput.step_endpoint import MARKER
+from localvertex._base.step_endpoint import MARKER
+from localvertex._base.userinput.errors import UserError
+from localvertex._base.userinput.spelling import on_one_line
 
 if TYPE_CHECKING:
     from kfp.dsl import PipelineTaskFinalStatus

@@ -6,7 +6,7 @@ import re
 from urllib.parse import urlsplit
 
 from components.train import secret_variables
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput.errors import UserError
 
 VARIABLE = "IMAGE_TRAINING_WEBHOOK"
 """Environment variable with the address, for local runs."""

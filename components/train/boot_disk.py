@@ -4,7 +4,7 @@ import math
 
 from components.train.machines import Machines
 from exact_resume.files import storage
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput.errors import UserError
 from trainer.data.dataset import Dataset
 
 _RESERVED_GB = 40

@@ -5,11 +5,11 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import accelerators
-from accelerators.catalogue.nearest import without_accelerators
-from accelerators.job.finding import refuse
 from components.container_image import PLACEHOLDER_IMAGE
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput.errors import UserError
+from localvertex.machines import Finding, check_worker_pools, load_catalogue
+from localvertex.machines.catalogue.nearest import without_accelerators
+from localvertex.machines.job.finding import refuse
 
 _COMMAND = ("python", "-m", "trainer.task")
 _WEEK_SECONDS = 7 * 24 * 3600
@@ -129,9 +129,7 @@ class Machines:
         if env:
             container["env"] = [{"name": name, "value": value} for name, value in env.items()]
         trains = {"machine_spec": self._machine_spec(), **self._disk_spec()}
-        serves = {
-            "machine_spec": {"machine_type": without_accelerators(accelerators.load_catalogue(), self.machine_type)}
-        }
+        serves = {"machine_spec": {"machine_type": without_accelerators(load_catalogue(), self.machine_type)}}
         pools = [(trains, 1), (trains, self.replica_count - 1), (serves, self.parameter_server_count)]
         return [{**pool, "replica_count": count, "container_spec": container} for pool, count in pools if count]
 
@@ -193,7 +191,7 @@ class Machines:
         }
 
 
-def check(machines: Machines, *, image: str, region: str) -> list[accelerators.Finding]:
+def check(machines: Machines, *, image: str, region: str) -> list[Finding]:
     """Check the machines of this project's trainer for a region and return the warnings.
 
     Raises:
@@ -202,13 +200,13 @@ def check(machines: Machines, *, image: str, region: str) -> list[accelerators.F
     return check_any_code(machines, image=image, region=region) + beyond_the_build(machines.accelerator_type, image)
 
 
-def check_any_code(machines: Machines, *, image: str, region: str) -> list[accelerators.Finding]:
+def check_any_code(machines: Machines, *, image: str, region: str) -> list[Finding]:
     """Check the machines for a region and return the warnings, whatever the container image trains with.
 
     Raises:
         UserError: Vertex AI would refuse the job; the message has the reasons and the nearest valid choices.
     """
-    findings = accelerators.check_worker_pools(
+    findings = check_worker_pools(
         machines.worker_pool_specs(image=image, args=[]),
         region=region,
         scheduling_strategy=machines.scheduling_strategy,
@@ -222,7 +220,7 @@ def check_any_code(machines: Machines, *, image: str, region: str) -> list[accel
     return [finding for finding in findings if image != PLACEHOLDER_IMAGE or finding.rule != "placeholder-image"]
 
 
-def beyond_the_build(accelerator_type: str, image: str) -> list[accelerators.Finding]:
+def beyond_the_build(accelerator_type: str, image: str) -> list[Finding]:
     """Return the warning for an image of the user's own, if TensorFlow's build does not know the GPU.
 
     Raises:
@@ -234,7 +232,7 @@ def beyond_the_build(accelerator_type: str, image: str) -> list[accelerators.Fin
     if image == PLACEHOLDER_IMAGE:
         raise UserError(f"{message}; choose e.g. NVIDIA_L4 or NVIDIA_H100_80GB, or give an --image that supports it")
     return [
-        accelerators.Finding(
+        Finding(
             rule="training-image",
             severity="warning",
             path="worker_pool_specs[0].machine_spec.accelerator_type",

@@ -5,7 +5,7 @@ import dataclasses
 from components.registry.registry import Registry
 from exact_resume.errors import InputError
 from exact_resume.files import storage
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput.errors import UserError
 from trainer import command_line
 from trainer.checkpoints import starting_weights
 from trainer.checkpoints.starting_weights import StartingWeights

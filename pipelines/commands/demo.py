@@ -11,8 +11,8 @@ import tempfile
 from collections.abc import Sequence
 
 from components.names import model_name_for
-from localvertex_base.userinput import cli
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput import cli
+from localvertex._base.userinput.errors import UserError
 
 _DIGITS = "digits"
 _OF_DIGITS = {"minimum_score": "0.95"}

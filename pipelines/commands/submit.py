@@ -5,8 +5,8 @@ import json
 import sys
 from typing import Any, TextIO
 
-from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.parameters import read_given
+from localvertex._base.compiled.parameters import read_given
+from localvertex._base.userinput.errors import UserError
 from pipelines.calls import calls, created_name
 from pipelines.jobs.machines import plan_lines
 from pipelines.jobs.pipeline_job import (

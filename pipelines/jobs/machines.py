@@ -4,14 +4,14 @@ from collections.abc import Iterator
 from dataclasses import fields
 from typing import Any
 
-from accelerators import load_catalogue
-from accelerators.catalogue.quota import MachineRequest, quota_metrics
-from accelerators.job.values import is_known, mapping
-from accelerators.pipeline.graph import Graph, Step
-from accelerators.pipeline.payload import build
 from components.train.machines import Machines
 from components.values import machines_in, replicas_in
-from localvertex_base.compiled.reader import read_pipeline
+from localvertex._base.compiled.reader import read_pipeline
+from localvertex.machines import load_catalogue
+from localvertex.machines.catalogue.quota import MachineRequest, quota_metrics
+from localvertex.machines.job.values import is_known, mapping
+from localvertex.machines.pipeline.graph import Graph, Step
+from localvertex.machines.pipeline.payload import build
 from pipelines.vertex import Location
 
 _UNKNOWN = "machines are known only at run time"

@@ -8,20 +8,20 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from accelerators import Finding
-from accelerators.job.finding import refuse
-from accelerators.job.values import mapping
-from accelerators.pipeline.check import examine_pipeline
-from accelerators.pipeline.graph import Graph
 from components.any_code import planning
 from components.container_image import PLACEHOLDER_IMAGE
 from components.values import check_values
-from localvertex_base.compiled.reader import read_pipeline
-from localvertex_base.compiled.spec import Container
-from localvertex_base.userinput import paths
-from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.parameters import ParameterSpec, convert_all, require_all
-from localvertex_base.userinput.reading import read
+from localvertex._base.compiled.parameters import ParameterSpec, convert_all, require_all
+from localvertex._base.compiled.reader import read_pipeline
+from localvertex._base.compiled.spec import Container
+from localvertex._base.userinput import paths
+from localvertex._base.userinput.errors import UserError
+from localvertex._base.userinput.reading import read
+from localvertex.machines import Finding
+from localvertex.machines.job.finding import refuse
+from localvertex.machines.job.values import mapping
+from localvertex.machines.pipeline.check import examine_pipeline
+from localvertex.machines.pipeline.graph import Graph
 from pipelines.vertex import Location
 
 DEFAULT_FILE = "build/image_training.json"

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from localvertex_base.compiled.reader import read_pipeline
-from localvertex_base.compiled.spec import Component, Pipeline
+from localvertex._base.compiled.reader import read_pipeline
+from localvertex._base.compiled.spec import Component, Pipeline
 
 _MADE_BY_COMPILER = re.compile(r"(?:exit-handler|condition|condition-branches)-\d+")
 """Graphs of `with` blocks, which are left out of the names of the steps inside."""

@@ -4,11 +4,11 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from localvertex_base.userinput.google_errors import is_temporary
 from pipelines.calls import CallFailed, calls
 from pipelines.jobs.failures import custom_jobs, failed_tasks, task_path
 from pipelines.jobs.step_names import step_names
 from pipelines.vertex import Location, as_json, client
+from trainer.google_errors import is_temporary
 
 _POLL_SECONDS = 5.0
 _LOCAL_POLL_SECONDS = 0.5

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput.errors import UserError
 from pipelines.project import roles
 from pipelines.project.gcloud import CloudError, Gcloud, field as text_field
 from pipelines.project.resources import (

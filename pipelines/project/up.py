@@ -5,10 +5,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from accelerators import load_catalogue
-from accelerators.commands.options import known_region
 from components.container_image import PLACEHOLDER_IMAGE
 from components.train.machines import check
+from localvertex.machines import load_catalogue
+from localvertex.machines.commands.options import known_region
 from pipelines.project import container_image, roles
 from pipelines.project.gcloud import ROOT, CloudError, Gcloud, field
 from pipelines.project.resources import (

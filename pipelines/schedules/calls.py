@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import Any
 
-from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.spelling import snake
+from localvertex._base.userinput.errors import UserError
+from localvertex._base.userinput.spelling import snake
 from pipelines.calls import calls, created_name
 from pipelines.jobs.pipeline_job import job_id
 from pipelines.schedules.plan import Change

@@ -11,11 +11,11 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from cronsim import CronSim, CronSimError
 
-from accelerators import load_catalogue
-from accelerators.commands.options import known_region
-from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.reading import check_keys, read
-from localvertex_base.userinput.spelling import quote
+from localvertex._base.userinput.errors import UserError
+from localvertex._base.userinput.reading import check_keys, read
+from localvertex._base.userinput.spelling import quote
+from localvertex.machines import load_catalogue
+from localvertex.machines.commands.options import known_region
 from pipelines.jobs.pipeline_job import JOB_SETTINGS, JobSettings, check, pipeline_job, read_spec
 from pipelines.vertex import Location
 

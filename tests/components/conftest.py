@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from components.registry.registry import Registry
-from localvertex_base.userinput import step_endpoint
-from localvertex_base.userinput.step_endpoint import StepEndpoint
+from localvertex._base import step_endpoint
+from localvertex._base.step_endpoint import StepEndpoint
 from tests.support.finished import note_evaluation, write_finished_run
 from vertex_testing.server import Server
 

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from accelerators import Finding
 from components.container_image import PLACEHOLDER_IMAGE
 from components.prepare.dataset import prepare
 from components.values import check_values
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput.errors import UserError
+from localvertex.machines import Finding
 from trainer.config import TrainConfig
 
 SOUND = {

@@ -16,8 +16,8 @@ from google.auth import exceptions
 
 from components import vertex_clients
 from components.vertex_clients import NotFoundError, call
-from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.step_endpoint import VARIABLE, StepEndpoint, write
+from localvertex._base.step_endpoint import VARIABLE, StepEndpoint, write
+from localvertex._base.userinput.errors import UserError
 from trainer.command_line import TrainingError
 from vertex_testing.own_endpoint import reachable
 

@@ -22,11 +22,11 @@ from uuid import uuid4
 from kfp import compiler
 
 import localvertex
+from localvertex._base.compiled.load import load
+from localvertex._base.compiled.spec import Component, Pipeline
 from localvertex.runner.display import Display
 from localvertex.store import record
 from localvertex.store.task import State, Task
-from localvertex_base.compiled.load import load
-from localvertex_base.compiled.spec import Component, Pipeline
 from tests.e2e.random_pipelines import IMAGE, random_pipeline
 
 _FINISHED = ("SUCCEEDED", "SKIPPED")

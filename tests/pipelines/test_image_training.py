@@ -13,8 +13,8 @@ import pipelines.image_training
 from components.container_image import PLACEHOLDER_IMAGE
 from components.export.exported import own_container
 from components.train.machines import Machines
+from localvertex._base.compiled.reader import read_pipeline
 from localvertex.show.view.groups import documented_problem
-from localvertex_base.compiled.reader import read_pipeline
 from pipelines.image_training import image_training
 from pipelines.settings import Settings
 from pipelines.steps import StepMachines

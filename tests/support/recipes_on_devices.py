@@ -13,7 +13,7 @@ command_line.set_environment()
 import numpy as np  # noqa: E402
 import tensorflow as tf  # noqa: E402
 
-from localvertex_base.userinput.errors import UserError  # noqa: E402
+from localvertex._base.userinput.errors import UserError  # noqa: E402
 from tests.support import tiny_base  # noqa: E402
 from trainer.checkpoints import variables  # noqa: E402
 from trainer.config import TrainConfig  # noqa: E402

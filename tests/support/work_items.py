@@ -1,6 +1,6 @@
 """Behaviour of an engine's workers in the tests: they succeed or fail."""
 
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput.errors import UserError
 
 
 def square(number: int) -> int:

@@ -3,10 +3,10 @@
 import json
 from pathlib import Path
 
-from accelerators_tests.conftest import TODAY
+from machines_tests.conftest import TODAY
 
-from accelerators import check_pipeline
-from accelerators.document import examine_file
+from localvertex.machines import check_pipeline
+from localvertex.machines.document import examine_file
 
 
 def test_the_pipeline_of_this_project_passes(compiled_training: Path) -> None:

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 import compile as compile_program
-from accelerators import __main__ as accelerators
 from localvertex import __main__ as localvertex
-from localvertex_base.userinput.cli import FAILED, WRONG_INPUT
+from localvertex._base.userinput.cli import FAILED, WRONG_INPUT
+from localvertex.machines import __main__ as machines
 from pipelines import __main__ as pipelines
 
 PIPELINE = """\
@@ -61,9 +61,9 @@ COMMANDS: dict[str, tuple[Callable[[list[str]], int], list[str], str]] = {
     "run of a job": (localvertex.main, ["run", "{file}"], "runtimeConfig: {value}\npipelineSpec: {}"),
     "parameters": (localvertex.main, ["run", "{pipeline}", "--parameter-file", "{file}"], "n: {value}"),
     "prove": (localvertex.main, ["prove", "{file}"], PIPELINE.replace("defaultValue: 1", "defaultValue: {value}")),
-    "check": (accelerators.main, ["check", "{file}"], PIPELINE.replace("defaultValue: 1", "defaultValue: {value}")),
-    "check of pools": (accelerators.main, ["check", "{file}"], "- replica_count: {value}"),
-    "convert": (accelerators.main, ["convert", "{file}"], "trainingInput: {workerCount: {value}}"),
+    "check": (machines.main, ["check", "{file}"], PIPELINE.replace("defaultValue: 1", "defaultValue: {value}")),
+    "check of pools": (machines.main, ["check", "{file}"], "- replica_count: {value}"),
+    "convert": (machines.main, ["convert", "{file}"], "trainingInput: {workerCount: {value}}"),
     "settings": (compile_program.main, ["--settings", "{file}"], "min_replica_count: {value}"),
     "recipe": (compile_program.main, ["--recipe", "{file}"], "flip: {value}"),
     "submit": (

@@ -11,7 +11,7 @@ import pytest
 from exact_resume.checkpoints.lease import NotHolder
 from exact_resume.errors import InputError, RunError
 from exact_resume.files import storage
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput.errors import UserError
 from trainer import command_line
 from trainer.command_line import describe_path_error, report_errors
 from vertex_testing.cloud_storage.server import CloudStorage

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput.errors import UserError
 from trainer import config
 from trainer.config import TrainConfig
 from trainer.models import recipes

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput.errors import UserError
 from tests.support.modules import call_module, run_module
 from trainer.checkpoints import starting_weights
 from trainer.command_line import TrainingError

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput.errors import UserError
 from trainer.data import dataset
 from trainer.data.dataset import Dataset
 from trainer.data.preparing import image_list, prefixes

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from PIL import features
 
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput.errors import UserError
 from tests.support.growing import InBucket, Local, Place, change, content, fill, png, run
 from trainer.data.preparing import attempt, dataset_files, image_list, parts, prefixes, versions
 from trainer.data.preparing.previous import rows as previous_rows

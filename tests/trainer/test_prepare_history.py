@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput.errors import UserError
 from tests.support.growing import InBucket, Local, content, fill, png, run
 from trainer.data.preparing import versions
 from trainer.data.preparing.previous import history, rows

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput.errors import UserError
 from tests.trainer.test_prepare import noise, run
 from trainer.data import dataset
 from trainer.data.sources.factory import open_source

@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 
 from exact_resume.checkpoints import checkpoints, result_file
 from exact_resume.checkpoints.checkpoints import Checkpoint
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput.errors import UserError
 from trainer import config
 from trainer.config import TrainConfig
 from trainer.data.dataset import Dataset

@@ -4,8 +4,8 @@ import dataclasses
 from typing import Any
 
 from exact_resume.checkpoints import manifest
-from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.spelling import quote
+from localvertex._base.userinput.errors import UserError
+from localvertex._base.userinput.spelling import quote
 from trainer.checkpoints import exactness
 from trainer.config import TrainConfig
 from trainer.models import user_model

@@ -14,7 +14,7 @@ from exact_resume.checkpoints import checkpoints, manifest, result_file, seal
 from exact_resume.checkpoints.checkpoints import Arrays, Best, Checkpoint
 from exact_resume.checkpoints.manifest import TornCheckpoint
 from exact_resume.files import storage
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput.errors import UserError
 from trainer.checkpoints import seen
 from trainer.config import TrainConfig
 from trainer.models import references

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, MutableMapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.spelling import on_one_line
+from localvertex._base.userinput.errors import UserError
+from localvertex._base.userinput.spelling import on_one_line
 from trainer.data.pages import page
 from trainer.data.preparing import image_list
 from trainer.files import outputs

@@ -11,8 +11,8 @@ from typing import Any
 
 from exact_resume.files import storage
 from exact_resume.files.overlap import batched
-from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.spelling import quote
+from localvertex._base.userinput.errors import UserError
+from localvertex._base.userinput.spelling import quote
 from trainer.data.splits import SPLITS
 from trainer.data.stored.metadata import StoredShard, check_metadata
 from trainer.data.stored.records import Record, parse

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image, ImageOps
 
-from localvertex_base.userinput.spelling import on_one_line
+from localvertex._base.userinput.spelling import on_one_line
 from trainer.data import modes
 from trainer.data.modes import BadImage as BadImage
 

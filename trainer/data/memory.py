@@ -2,7 +2,7 @@
 
 import psutil
 
-from localvertex_base import linux
+from localvertex._base import linux
 
 
 def available_bytes() -> int:

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput.errors import UserError
 
 SPLITS = ("train", "validation", "test")
 _FRACTION = 0.1

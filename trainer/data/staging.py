@@ -9,7 +9,7 @@ import shutil
 
 from exact_resume.files import bucket, downloads, storage
 from exact_resume.files.overlap import in_order
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput.errors import UserError
 from trainer.command_line import TrainingError
 from trainer.data.dataset import Dataset
 from trainer.data.stored.shards import DamagedShard

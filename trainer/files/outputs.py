@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Iterable
 
 from exact_resume.files import storage
-from localvertex_base.userinput import outputs, paths
+from localvertex._base.userinput import outputs, paths
 
 
 def check_folder(name: str, path: str) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from exact_resume.text import some
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput.errors import UserError
 from trainer.checkpoints.variables import values as keras_values
 from trainer.learner import keras_internals
 from trainer.models import models

@@ -5,7 +5,7 @@ import platform
 
 import tensorflow as tf
 
-from localvertex_base import linux
+from localvertex._base import linux
 
 
 def kind() -> str:

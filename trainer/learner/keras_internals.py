@@ -10,7 +10,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput.errors import UserError
 
 MADE_FOR = "3.15"
 """Version of Keras whose private parts are used here; pyproject.toml pins the same."""

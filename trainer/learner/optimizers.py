@@ -6,8 +6,8 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.spelling import on_one_line
+from localvertex._base.userinput.errors import UserError
+from localvertex._base.userinput.spelling import on_one_line
 from trainer.config import TrainConfig
 from trainer.learner import keras_internals
 from trainer.models import recipes

@@ -13,7 +13,7 @@ import keras
 import tensorflow as tf
 
 from exact_resume.text import some
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput.errors import UserError
 
 _STATEFUL = re.compile(r"Rng|Stateful(?!PartitionedCall)")
 """Prefix of operations that draw from a variable, for example a tf.random.Generator's."""

@@ -18,7 +18,7 @@ from exact_resume.loop import Block, Stopped
 from exact_resume.workers.cluster import Cluster
 from exact_resume.workers.peers import watched
 from exact_resume.workers.watchdog import leave
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput.errors import UserError
 from trainer.checkpoints import variables
 from trainer.data.examples import Examples, ExamplesInMemory
 from trainer.data.sampler import Sampler

@@ -15,7 +15,7 @@ from exact_resume.loop import Content, Loop, Schedule
 from exact_resume.run_folder import RunFolder
 from exact_resume.workers.signals import StopRequest
 from exact_resume.workers.team import Team
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput.errors import UserError
 from trainer.checkpoints import exactness, starting_weights, variables
 from trainer.checkpoints.exactness import Devices
 from trainer.command_line import TrainingError

@@ -13,7 +13,7 @@ from exact_resume.loop import Stopped
 from exact_resume.workers.deadline import TimedOut
 from exact_resume.workers.team import Team
 from exact_resume.workers.watchdog import leave, leave_displaced
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput.errors import UserError
 from trainer.data.stored.shards import damage_named
 from trainer.learner import distribution, random_numbers
 from trainer.loop import asynchronous

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from exact_resume.files import storage
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput.errors import UserError
 from trainer.checkpoints import seen, starting_weights, variables
 from trainer.learner import class_rows
 from trainer.learner.learner import Learner

@@ -5,8 +5,8 @@ from typing import Any
 import keras
 from keras import layers
 
-from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.spelling import on_one_line
+from localvertex._base.userinput.errors import UserError
+from localvertex._base.userinput.spelling import on_one_line
 from trainer.models.table import Application
 from trainer.models.weights import classifier, load_weights
 

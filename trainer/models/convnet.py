@@ -3,7 +3,7 @@
 import keras
 from keras import layers
 
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput.errors import UserError
 from trainer.models.weights import classifier
 
 

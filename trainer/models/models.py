@@ -7,8 +7,8 @@ class probabilities float32 [B, K]; its preprocessing is inside.
 import difflib
 from typing import TYPE_CHECKING
 
-from localvertex_base.userinput import paths
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput import paths
+from localvertex._base.userinput.errors import UserError
 from trainer.models import references, table, user_model, weights_file
 
 if TYPE_CHECKING:

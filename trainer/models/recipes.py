@@ -12,10 +12,10 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
-from localvertex_base import kinds
-from localvertex_base.kinds import Classes, Either, Number
-from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.reading import parse_json
+from localvertex._base import kinds
+from localvertex._base.kinds import Classes, Either, Number
+from localvertex._base.userinput.errors import UserError
+from localvertex._base.userinput.reading import parse_json
 from trainer.data.augmentation import presets
 
 _FRACTION, _NUMBER, _STEPS = Number(lowest=0, highest=0.999999), Number(lowest=0, highest=1e9), range(1, 10**9)

@@ -2,7 +2,7 @@
 
 import re
 
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput.errors import UserError
 
 RUN, MODEL, RESOLVED = "run:", "model:", "sha256:"
 _FORMS = {RUN: r"run:\S.*", MODEL: r"model:[^@]+@[^@\s]+", RESOLVED: r"sha256:[0-9a-f]{64}"}

@@ -4,8 +4,8 @@ import keras
 from keras import layers
 
 from exact_resume.files import downloads
-from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.spelling import on_one_line
+from localvertex._base.userinput.errors import UserError
+from localvertex._base.userinput.spelling import on_one_line
 from trainer.models import weights_file
 
 

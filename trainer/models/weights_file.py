@@ -3,7 +3,7 @@
 import os
 
 from exact_resume.files import storage
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput.errors import UserError
 
 
 def is_file(weights: str) -> bool:

@@ -4,7 +4,7 @@ import os
 from typing import Any
 
 from exact_resume.files import storage
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput.errors import UserError
 from trainer.checkpoints import seen
 
 METADATA_FILE = os.path.join("assets.extra", "model.json")

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from exact_resume.files import storage
-from localvertex_base.userinput import paths
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput import paths
+from localvertex._base.userinput.errors import UserError
 from trainer.command_line import TrainingError
 from trainer.data.dataset import Dataset
 from trainer.data.stored.records import data_uri

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from exact_resume.files import downloads, storage
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput.errors import UserError
 from trainer.checkpoints import seen
 from trainer.checkpoints.starting_weights import StartingWeights
 from trainer.results import calibration, exported, serving

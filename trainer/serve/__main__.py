@@ -6,8 +6,8 @@ import sys
 import threading
 from typing import TYPE_CHECKING
 
-from localvertex_base.userinput import cli
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput import cli
+from localvertex._base.userinput.errors import UserError
 from trainer import command_line
 from trainer.learner import libraries
 from trainer.serve import contract, model, server

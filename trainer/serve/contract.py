@@ -5,8 +5,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.spelling import quote
+from localvertex._base.userinput.errors import UserError
+from localvertex._base.userinput.spelling import quote
 
 _DEFAULT_PORT = 8080
 _ROUTE = re.compile(r"/[\w./:@-]*", re.ASCII)

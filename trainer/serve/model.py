@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from localvertex_base.userinput import paths
+from localvertex._base.userinput import paths
 from trainer.learner import libraries
 from trainer.results import exported
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from PIL import Image
 
-from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.reading import parse_json
-from localvertex_base.userinput.spelling import quote
+from localvertex._base.userinput.errors import UserError
+from localvertex._base.userinput.reading import parse_json
+from localvertex._base.userinput.spelling import quote
 from trainer.data import images
 from trainer.data.images import Pixels
 from trainer.data.modes import BadImage

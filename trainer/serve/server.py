@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import uvicorn
 
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput.errors import UserError
 from trainer.serve.app import Serving, application
 from trainer.serve.batches import MAX_IMAGES, Batches
 from trainer.serve.contract import Contract

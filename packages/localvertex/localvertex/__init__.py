@@ -4,10 +4,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from localvertex._base.userinput.errors import UserError
     from localvertex.errors import Refused
     from localvertex.runner.options import Options
     from localvertex.runs import prepare, resume, run
-    from localvertex_base.userinput.errors import UserError
 
 __all__ = ["Options", "Refused", "UserError", "prepare", "resume", "run"]
 
@@ -15,7 +15,7 @@ __all__ = ["Options", "Refused", "UserError", "prepare", "resume", "run"]
 _PLACES = {
     "Options": "localvertex.runner.options",
     "Refused": "localvertex.errors",
-    "UserError": "localvertex_base.userinput.errors",
+    "UserError": "localvertex._base.userinput.errors",
     "prepare": "localvertex.runs",
     "resume": "localvertex.runs",
     "run": "localvertex.runs",

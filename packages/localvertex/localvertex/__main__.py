@@ -10,10 +10,10 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from localvertex._base.userinput import cli
+from localvertex._base.userinput.errors import UserError
 from localvertex.errors import RecordNotWritten
 from localvertex.values import facts
-from localvertex_base.userinput import cli
-from localvertex_base.userinput.errors import UserError
 
 _DESCRIPTION = """\
 Run a compiled Kubeflow pipeline, the file that you upload to Vertex AI, on this
@@ -27,6 +27,7 @@ examples:
   python -m localvertex run build/image_training.json --parameter epochs=3
   python -m localvertex run --resume latest
   python -m localvertex prove -- python train.py
+  python -m localvertex machines check build/image_training.json
   python -m localvertex list
   python -m localvertex show latest
   python -m localvertex logs latest train
@@ -59,6 +60,7 @@ def _parser() -> cli.Parser:
     _add_prove(commands)
     _add_serve(commands)
     _add_console(commands)
+    _added(commands, "machines", "check machines, list them, and convert jobs of AI Platform Training")
     about = {
         "list": "list the runs of the work folder",
         "show": "show one run: steps, metrics, models, error",
@@ -354,7 +356,13 @@ def _add_config(command: "argparse.ArgumentParser | argparse._ArgumentGroup") ->
 
 def main(arguments: list[str] | None = None) -> int:
     """Run a command and return its exit code."""
-    options = _parser().parse_args(arguments)
+    given = sys.argv[1:] if arguments is None else arguments
+    if given[:1] == ["machines"]:
+        # A command with commands of its own, which needs neither this parser nor what `run` needs.
+        from localvertex.machines.__main__ import main as machines
+
+        return machines(given[1:])
+    options = _parser().parse_args(given)
     return cli.run(lambda: _command(options), failures=(RecordNotWritten,))
 
 
@@ -364,9 +372,9 @@ def _command(options: argparse.Namespace) -> int:
         from localvertex.commands import commands
         from localvertex.errors import Refused
     except ModuleNotFoundError as error:
-        from localvertex_base import extras
+        from localvertex._base import extras
 
-        # The base install is what `accelerators` needs.
+        # The base install is what `localvertex machines` needs.
         raise UserError(f"localvertex needs {error.name}; {extras.install('run')}") from None
     try:
         code: int = commands.COMMANDS[options.command](options)

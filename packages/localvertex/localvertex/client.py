@@ -11,11 +11,12 @@ from google.auth import credentials, exceptions
 from google.auth.transport.requests import AuthorizedSession
 from requests.utils import get_environ_proxies
 
+from localvertex._base import step_endpoint
+from localvertex._base.userinput import atomic_write
+from localvertex._base.userinput.errors import UserError
 from localvertex.api.access import token_file
 from localvertex.processes.network import sockets
 from localvertex.values.buckets import PROJECT_NUMBER
-from localvertex_base.userinput import atomic_write, step_endpoint
-from localvertex_base.userinput.errors import UserError
 
 _GOOGLES = "aiplatform.googleapis.com"
 """The end of Vertex AI's host names; `Endpoint.raw_predict` calls them regardless of the address of `init`."""

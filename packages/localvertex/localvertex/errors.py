@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput.errors import UserError
 
 
 class Refusal(str):

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from localvertex._base.compiled.load import PipelineFile
 from localvertex.api.steps.reach import with_api
 from localvertex.runner import engine
 from localvertex.runner.display import Display
@@ -16,7 +17,6 @@ from localvertex.runner.options import Options
 from localvertex.runner.pipeline_run import PipelineRun
 from localvertex.store.runs import find_readable
 from localvertex.store.task import State
-from localvertex_base.compiled.load import PipelineFile
 
 
 def run(

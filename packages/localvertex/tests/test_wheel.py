@@ -18,13 +18,13 @@ def test_an_installation_brings_the_tools_and_what_they_import(package: Path, tm
     with zipfile.ZipFile(next(tmp_path.glob("*.whl"))) as wheel:
         wheel.extractall(folder)
     names = {path.name for path in folder.iterdir() if not path.name.endswith(".dist-info")}
-    assert names == {"accelerators", "localvertex", "localvertex_base"}
+    assert names == {"localvertex"}
     page = Path("localvertex", "console", "page")
     shipped = {each.name for each in (package / page).rglob("*") if each.is_file()}
     kept = {each.name for each in (folder / page).rglob("*") if each.is_file()}
     assert "main.js" in kept
     assert {each for each in shipped - kept if not each.endswith(".d.ts")} == set()
-    program = "import accelerators.__main__ as a; a.main(['table', '--accelerator', 'NVIDIA_L4'])"
+    program = "import localvertex.machines.__main__ as a; a.main(['table', '--accelerator', 'NVIDIA_L4'])"
     # Isolated: neither the repository nor the installed packages of this environment are importable, PyYAML excepted.
     yaml_folder = Path(yaml.__file__).parents[1]
     (folder / "yaml").symlink_to(yaml_folder / "yaml")

@@ -14,7 +14,7 @@ import pytest
 
 from components.compare.promotion import Outcome
 from components.registry.registry import Registry
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput.errors import UserError
 from tests.support.any_code_run import NAME, AnyCodeRun
 from vertex_testing.server import Server
 

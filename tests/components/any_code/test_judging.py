@@ -12,7 +12,7 @@ from components.any_code import evidence
 from components.compare.promotion import Outcome
 from components.registry.registry import Registry
 from exact_resume.checkpoints import seal
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput.errors import UserError
 from tests.support.any_code_run import NAME, AnyCodeRun
 from trainer.results import outcome
 from vertex_testing.server import Server

@@ -12,8 +12,8 @@ from components.container_image import PLACEHOLDER_IMAGE
 from components.registry.registry import Registry
 from components.train.machines import Machines
 from exact_resume.files import bucket, storage
-from localvertex_base.userinput import step_endpoint
-from localvertex_base.userinput.errors import UserError
+from localvertex._base import step_endpoint
+from localvertex._base.userinput.errors import UserError
 from tests.support.any_code_run import NAME, SERVING, AnyCodeRun
 from trainer.results import outcome
 from vertex_testing.cloud_storage.server import CloudStorage

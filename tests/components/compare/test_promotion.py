@@ -20,9 +20,9 @@ from components.registry import labels
 from components.registry.registry import Registry
 from components.release.registration import Recorded, labels_at_upload, record
 from exact_resume.checkpoints import seal
-from localvertex_base.userinput import step_endpoint
-from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.step_endpoint import StepEndpoint
+from localvertex._base import step_endpoint
+from localvertex._base.step_endpoint import StepEndpoint
+from localvertex._base.userinput.errors import UserError
 from tests.support.finished import note_evaluation, write_finished_run
 from trainer.checkpoints import seen
 from trainer.checkpoints.identity import identity, run_id

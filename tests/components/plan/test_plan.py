@@ -15,7 +15,7 @@ from PIL import Image
 from components.container_image import PLACEHOLDER_IMAGE
 from components.plan.training_plan import TrainingPlan, plan
 from components.registry.labels import CHECKPOINT, PROJECT_LABEL, label_value
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput.errors import UserError
 from tests.support import tiny_base
 from trainer import task
 from trainer.config import TrainConfig

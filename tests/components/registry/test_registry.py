@@ -8,9 +8,9 @@ import pytest
 
 from components.registry.registry import Registry
 from components.vertex_clients import NotFoundError
+from localvertex._base.userinput.errors import UserError
 from localvertex.store import registry
 from localvertex.store.model_versions import ModelVersions
-from localvertex_base.userinput.errors import UserError
 from vertex_testing.own_endpoint import reachable
 
 

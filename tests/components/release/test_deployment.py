@@ -14,7 +14,7 @@ from components.release import deployment
 from components.release.endpoints import Deployed, Endpoints
 from components.release.live_prediction import Expected, WrongAnswerError, check
 from components.release.serving_machines import ServingMachines
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput.errors import UserError
 from tests.support import answering
 from tests.support.finished import write_finished_run
 from trainer.command_line import TrainingError

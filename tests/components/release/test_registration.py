@@ -13,8 +13,8 @@ from components.compare.promotion import Result
 from components.registry.labels import ALIASES, PROJECT_LABEL, VERSION_KEYS
 from components.registry.registry import Registry, Version
 from components.release.registration import complete, description, in_google_schema, labels_at_upload
-from localvertex_base.userinput import step_endpoint
-from localvertex_base.userinput.step_endpoint import StepEndpoint
+from localvertex._base import step_endpoint
+from localvertex._base.step_endpoint import StepEndpoint
 from tests.support.unreliable import unreliable
 from trainer.command_line import TrainingError
 from trainer.results import outcome

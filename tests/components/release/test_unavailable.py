@@ -13,9 +13,9 @@ from components.compare.criteria import Criteria
 from components.plan.outcomes import Release, conclusion
 from components.registry.registry import Registry
 from components.release import deployment, endpoints, registration
-from localvertex_base.userinput import step_endpoint
-from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.step_endpoint import StepEndpoint
+from localvertex._base import step_endpoint
+from localvertex._base.step_endpoint import StepEndpoint
+from localvertex._base.userinput.errors import UserError
 from tests.support.finished import note_evaluation, write_finished_run
 from tests.support.unreliable import Answering, Received, refusal
 from trainer.checkpoints.identity import identity

@@ -17,7 +17,7 @@ from components.summary import report, webhook
 from components.summary.report import report_end
 from components.summary.webhook import VARIABLE
 from components.train import secret_variables
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput.errors import UserError
 from tests.support.receiver import CLOSES, DRIPS, HANGS, PATH, Answer, Receiver, receiving
 from vertex_testing.server import wait_until
 

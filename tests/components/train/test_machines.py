@@ -6,7 +6,7 @@ import pytest
 
 from components.container_image import PLACEHOLDER_IMAGE
 from components.train.machines import Machines, check
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput.errors import UserError
 
 IMAGE = "us-docker.pkg.dev/project/images/image-training-python:1"
 

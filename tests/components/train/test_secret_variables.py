@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from components.train import secret_variables
-from localvertex_base.userinput import step_endpoint
+from localvertex._base import step_endpoint
 
 VERSION = "projects/my-project/secrets/hub/versions/3"
 SECRET, TOKEN = "the-very-secret-value", "ya29.the-token"

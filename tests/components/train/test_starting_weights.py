@@ -20,10 +20,10 @@ from components.train import starting_weights
 from components.train.starting_weights import Start
 from exact_resume.checkpoints import checkpoints
 from exact_resume.files import storage
+from localvertex._base.userinput.errors import UserError
 from localvertex.credentials.isolation import NoCredentials
 from localvertex.store import registry
 from localvertex.store.model_versions import ModelVersions
-from localvertex_base.userinput.errors import UserError
 from tests.support.finished import write_finished_run
 from trainer import task
 from trainer.checkpoints import variables

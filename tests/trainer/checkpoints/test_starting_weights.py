@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput.errors import UserError
 from trainer.checkpoints import starting_weights
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from localvertex_base import linux
+from localvertex._base import linux
 from trainer.data.memory import available_bytes
 
 MIB = 2**20

@@ -8,7 +8,7 @@ from hypothesis import given, settings, strategies as st
 
 from exact_resume import sampler as exact_resume_sampler
 from exact_resume.sampler import Sampler as LibrarySampler
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput.errors import UserError
 from trainer.config import TrainConfig
 from trainer.data import sampler
 from trainer.data.sampler import Sampler, block_size

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput.errors import UserError
 from trainer.command_line import TrainingError
 from trainer.data import staging
 from trainer.data.dataset import Dataset

@@ -6,7 +6,7 @@ import keras
 import numpy as np
 import pytest
 
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput.errors import UserError
 from trainer.checkpoints.variables import values as values_of
 from trainer.learner import class_rows, keras_internals
 from trainer.models import models

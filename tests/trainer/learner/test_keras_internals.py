@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput.errors import UserError
 from trainer.config import TrainConfig
 from trainer.learner import keras_internals, optimizers
 from trainer.learner.keras_internals import FusedAdam, FusedBatchNormalization, fuse_batch_normalization

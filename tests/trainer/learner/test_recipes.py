@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput.errors import UserError
 from tests.support.learners import NUM_STEPS, make_learner
 from trainer.checkpoints import variables
 from trainer.config import TrainConfig

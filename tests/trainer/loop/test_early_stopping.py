@@ -12,7 +12,7 @@ import pytest
 
 from exact_resume.checkpoints import checkpoints
 from exact_resume.checkpoints.result_file import is_finished
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput.errors import UserError
 from tests.support.modules import call_module
 from trainer.checkpoints.identity import run_id
 from trainer.config import TrainConfig

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from exact_resume.events import log as event_log
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput.errors import UserError
 from tests.support.forks import fork_module
 from tests.support.learners import make_learner
 from trainer.checkpoints import starting_weights, variables

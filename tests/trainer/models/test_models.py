@@ -9,7 +9,7 @@ import keras
 import numpy as np
 import pytest
 
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput.errors import UserError
 from trainer.models import applications, models, table
 
 # h5py converts the variables of Keras 3.15 in a way that NumPy 2 deprecates.

@@ -8,8 +8,8 @@ import keras
 import pytest
 from hypothesis import example, given, settings, strategies as st
 
-from localvertex_base.kinds import Classes, Number
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.kinds import Classes, Number
+from localvertex._base.userinput.errors import UserError
 from trainer.models import recipes
 from trainer.models.recipes import LOSSES, OPTIMIZERS, PRESETS, SCHEDULES, Recipe
 

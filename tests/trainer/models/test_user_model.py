@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput.errors import UserError
 from tests.support.forks import fork_module
 from trainer.checkpoints import identity as run_identity
 from trainer.config import TrainConfig

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput.errors import UserError
 from trainer.command_line import TrainingError
 from trainer.data import images
 from trainer.results.batch import instances as batch_instances

@@ -2,7 +2,7 @@
 
 import pytest
 
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput.errors import UserError
 from trainer.serve import contract
 
 

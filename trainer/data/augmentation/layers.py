@@ -19,9 +19,9 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from localvertex_base import kinds
-from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.spelling import on_one_line
+from localvertex._base import kinds
+from localvertex._base.userinput.errors import UserError
+from localvertex._base.userinput.spelling import on_one_line
 from trainer.data.augmentation.presets import LAYERS, MIXING
 
 _OURS = {"seed", "value_range", "data_format", "dtype"}

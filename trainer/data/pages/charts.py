@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from localvertex_base.userinput.cli import one_line
+from localvertex._base.userinput.cli import one_line
 
 _ACCENT, _SECOND, _WRONG = "#1a73e8", "#e8710a", "#c5221f"
 _OPACITIES = (1.0, 0.6, 0.3)

@@ -8,7 +8,7 @@ from typing import ClassVar
 import jinja2
 from markupsafe import Markup
 
-from localvertex_base.userinput.cli import one_line
+from localvertex._base.userinput.cli import one_line
 from trainer.data.stored.records import data_uri
 
 Cell = str | int | float

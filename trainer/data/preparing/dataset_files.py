@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from exact_resume.files import storage
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput.errors import UserError
 from trainer.data import dataset, images
 from trainer.data.preparing import image_list, shards
 from trainer.data.preparing.previous.prepared import Prepared

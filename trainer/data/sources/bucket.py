@@ -1,7 +1,7 @@
 """A folder in a bucket (gs://...), laid out like a local one; each image is fetched when it is read."""
 
 from exact_resume.files import bucket
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput.errors import UserError
 from trainer.data.sources import layout
 from trainer.data.sources.layout import Listing
 from trainer.data.sources.remarks import SYSTEM

@@ -4,8 +4,8 @@ import functools
 import os
 from collections.abc import Iterator
 
-from localvertex_base.userinput import paths
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput import paths
+from localvertex._base.userinput.errors import UserError
 from trainer.data.sources import bucket, digits, folder, opening
 from trainer.data.sources.layout import ListedSource, Listing
 from trainer.data.sources.manifests import files

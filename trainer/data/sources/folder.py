@@ -4,7 +4,7 @@ import os
 import pathlib
 from collections import Counter
 
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput.errors import UserError
 from trainer.data.sources import layout
 from trainer.data.sources.layout import Listing
 from trainer.data.sources.opening import is_of_kernel

@@ -4,7 +4,7 @@ import functools
 import os
 from collections.abc import Iterable, Iterator
 
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput.errors import UserError
 from trainer.data import images
 from trainer.data.sources import opening
 from trainer.data.sources.labels import sorted_unlike

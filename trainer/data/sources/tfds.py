@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.spelling import on_one_line
+from localvertex._base.userinput.errors import UserError
+from localvertex._base.userinput.spelling import on_one_line
 from trainer.data.sources.remarks import Remarks
 from trainer.data.sources.source import SourceImage
 from trainer.data.splits import SPLITS

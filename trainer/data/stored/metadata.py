@@ -4,9 +4,9 @@ import dataclasses
 import re
 from typing import Any
 
-from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.shape import Wrong, check
-from localvertex_base.userinput.spelling import quote
+from localvertex._base.userinput.errors import UserError
+from localvertex._base.userinput.shape import Wrong, check
+from localvertex._base.userinput.spelling import quote
 from trainer.data.splits import SPLITS
 
 NAME = "images"

@@ -5,8 +5,8 @@ import pathlib
 import re
 from collections.abc import Iterator, Sequence
 
-from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.spelling import on_one_line
+from localvertex._base.userinput.errors import UserError
+from localvertex._base.userinput.spelling import on_one_line
 
 _PIECE_BYTES = 2**20
 _MARK = re.compile(r"DamagedShard: (shard .+)")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from exact_resume.files import storage
-from localvertex_base.userinput.spelling import quote
+from localvertex._base.userinput.spelling import quote
 from trainer.command_line import TrainingError
 from trainer.results.batch.instances import KEY_FIELD
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from typing import BinaryIO, NamedTuple
 
 from exact_resume.files import overlap, storage
-from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.spelling import on_one_line
+from localvertex._base.userinput.errors import UserError
+from localvertex._base.userinput.spelling import on_one_line
 from trainer.command_line import report_errors as report_errors  # a component imports it from here
 from trainer.data import images
 from trainer.data.sources.factory import open_source

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from localvertex_base.userinput.spelling import on_one_line
+from localvertex._base.userinput.spelling import on_one_line
 from trainer.data.sources import labels
 from trainer.results.comparison.not_comparable import NotComparable
 

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from exact_resume.files import storage
 from exact_resume.files.overlap import batched, in_order
-from localvertex_base.userinput.spelling import on_one_line
+from localvertex._base.userinput.spelling import on_one_line
 from trainer.checkpoints import restored, seen
 from trainer.checkpoints.best import BestCheckpoint
 from trainer.data.dataset import Dataset

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 from exact_resume.files import storage
 from exact_resume.files.overlap import in_order
-from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.spelling import on_one_line
+from localvertex._base.userinput.errors import UserError
+from localvertex._base.userinput.spelling import on_one_line
 from trainer.data import staging
 from trainer.data.dataset import Dataset
 from trainer.data.sources import factory

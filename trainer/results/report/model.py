@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from exact_resume.events import log as event_log
-from localvertex_base.userinput.spelling import quote
+from localvertex._base.userinput.spelling import quote
 from trainer.checkpoints import best, exactness, starting_weights
 from trainer.checkpoints.restored import TrainedModel
 from trainer.data.dataset import Dataset

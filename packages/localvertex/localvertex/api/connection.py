@@ -7,7 +7,7 @@ import socket
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput.errors import UserError
 
 HOST = "127.0.0.1"
 

@@ -6,14 +6,14 @@ from collections.abc import Callable
 from functools import partial
 from importlib import import_module
 
+from localvertex._base import extras
+from localvertex._base.userinput.errors import UserError
 from localvertex.show import follow
 from localvertex.show.terminal import resume_command, run_list, summary
 from localvertex.store import removal
 from localvertex.store.runs import find, find_all, find_readable, find_steps
 from localvertex.store.steps import logs as step_logs
 from localvertex.store.task import State
-from localvertex_base import extras
-from localvertex_base.userinput.errors import UserError
 
 _MAX_TIME_FACTOR = 100_000.0
 """Beyond this factor, a minute is shorter than one check of the clock."""

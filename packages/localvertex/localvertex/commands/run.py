@@ -7,6 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from localvertex import jobs, runs
+from localvertex._base.compiled import parameters
+from localvertex._base.compiled.load import load
+from localvertex._base.userinput.errors import UserError
 from localvertex.api.steps.reach import with_api
 from localvertex.containers.options import ContainerOptions
 from localvertex.containers.stand_ins import StandIns
@@ -25,9 +28,6 @@ from localvertex.store.task import State
 from localvertex.values import configuration
 from localvertex.values.configuration import Configuration
 from localvertex.values.repository import Repository
-from localvertex_base.compiled.load import load
-from localvertex_base.userinput import parameters
-from localvertex_base.userinput.errors import UserError
 
 
 def execute(options: argparse.Namespace) -> int:

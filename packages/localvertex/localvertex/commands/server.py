@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import uvicorn
 
+from localvertex._base.userinput.errors import UserError
 from localvertex.api.access import session, token_file
 from localvertex.api.access.access import Access
 from localvertex.api.access.step_access import StepAccess
@@ -18,7 +19,6 @@ from localvertex.api.steps.reach import Reach
 from localvertex.commands.service import Service
 from localvertex.runner.engine import Options
 from localvertex.store import run_folder
-from localvertex_base.userinput.errors import UserError
 
 _DEFAULT_PORT = 8700
 

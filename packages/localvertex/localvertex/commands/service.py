@@ -6,6 +6,7 @@ from typing import Any
 
 from starlette.routing import Route
 
+from localvertex._base.lines import WriteLine
 from localvertex.api.endpoints.deployments import Deployments
 from localvertex.api.jobs.batch_prediction_jobs import BatchPredictionJobs
 from localvertex.api.jobs.collection import JobCollection
@@ -27,7 +28,6 @@ from localvertex.credentials.isolation import NoCredentials
 from localvertex.processes.processes import Processes
 from localvertex.runner.engine import Options
 from localvertex.values.buckets import Buckets
-from localvertex_base.lines import WriteLine
 
 _UNSERVED = "localvertex serve does not implement {name} of Vertex AI; docs/serve.md lists its methods"
 

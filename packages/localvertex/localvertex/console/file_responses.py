@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from starlette.responses import Response, StreamingResponse
 
-from localvertex_base.userinput.regular_files import open_regular
+from localvertex._base.userinput.regular_files import open_regular
 
 _SANDBOX = {
     "Content-Security-Policy": "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; "

@@ -8,12 +8,12 @@ import webbrowser
 from pathlib import Path
 from urllib.error import URLError
 
+from localvertex._base import linux
+from localvertex._base.userinput import atomic_write
+from localvertex._base.userinput.errors import UserError
 from localvertex.api.access import session, token_file
 from localvertex.processes.network import sockets
 from localvertex.store import record
-from localvertex_base import linux
-from localvertex_base.userinput import atomic_write
-from localvertex_base.userinput.errors import UserError
 
 _QUESTION = "/v1/projects/local-project/locations/us-central1/schedules?pageSize=1"
 """A request that every server answers."""

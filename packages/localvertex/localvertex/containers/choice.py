@@ -5,13 +5,13 @@ import os
 from functools import cache, cached_property
 from pathlib import Path
 
+from localvertex._base import linux
 from localvertex.containers.call import ContainerCommand, Prepared
 from localvertex.containers.engine import Engine
 from localvertex.containers.options import ContainerOptions
 from localvertex.containers.sandbox import Sandbox
 from localvertex.containers.stand_ins import StandIns
 from localvertex.values.arguments import CommandPrefixes
-from localvertex_base import linux
 
 _ADVICE = "add --engine docker, --engine podman or --allow-host-commands"
 

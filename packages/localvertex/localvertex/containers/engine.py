@@ -12,12 +12,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from uuid import uuid4
 
+from localvertex._base.userinput.errors import UserError
 from localvertex.containers import variables
 from localvertex.containers.call import ContainerCommand, Prepared
 from localvertex.containers.options import ContainerOptions
 from localvertex.credentials.secrets import is_masked
 from localvertex.processes.answers import ask
-from localvertex_base.userinput.errors import UserError
 
 _MAX_ANSWER_SECONDS = 30
 

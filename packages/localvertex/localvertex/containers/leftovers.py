@@ -10,13 +10,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from localvertex._base.userinput.errors import UserError
+from localvertex._base.userinput.reading import parse_json
 from localvertex.containers.call import ContainerCommand, inside
 from localvertex.containers.sandbox import is_of_system
 from localvertex.errors import TaskFailed
 from localvertex.processes.masks.mask import Mask
 from localvertex.values.buckets import Buckets
-from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.reading import parse_json
 
 _MAX_OUTPUT_BYTES = 2**26
 

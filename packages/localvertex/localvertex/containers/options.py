@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput.errors import UserError
 
 ENGINES = ("docker", "podman")
 

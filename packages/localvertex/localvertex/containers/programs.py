@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 
+from localvertex._base.compiled.payload import PLACEHOLDER
 from localvertex.containers import interpreter
-from localvertex_base.compiled.payload import PLACEHOLDER
 
 Shows = Callable[[str], bool]
 """Whether a command finds a path of this machine."""

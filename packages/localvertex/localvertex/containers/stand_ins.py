@@ -16,6 +16,10 @@ from difflib import get_close_matches
 from itertools import takewhile
 from pathlib import Path
 
+from localvertex._base.compiled.payload import PLACEHOLDER
+from localvertex._base.lines import WriteLine
+from localvertex._base.userinput.errors import UserError
+from localvertex._base.userinput.spelling import join_or
 from localvertex.containers.programs import is_python, python_target
 from localvertex.credentials.isolation import STEP_PYTHON
 from localvertex.errors import Refusal
@@ -25,10 +29,6 @@ from localvertex.processes.processes import Processes
 from localvertex.values.arguments import CommandPrefixes
 from localvertex.values.configuration import Configuration, quoted
 from localvertex.values.repository import Repository
-from localvertex_base.compiled.payload import PLACEHOLDER
-from localvertex_base.lines import WriteLine
-from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.spelling import join_or
 
 _TAG = re.compile(r"(@[\w+.-]+:[0-9a-f]+|:[\w.-]+)$")
 """The digest or the tag at the end of an image."""

@@ -8,12 +8,12 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import ClassVar
 
+from localvertex._base.userinput.temporary import temporary_folder
 from localvertex.credentials import step_python
 from localvertex.credentials.emulator import has_emulator, is_loopback
 from localvertex.credentials.secrets import Secrets, is_secret_address, looks_like_secret
 from localvertex.credentials.step_file import StepFile
 from localvertex.processes.network.metadata_server import MetadataServer
-from localvertex_base.userinput.temporary import temporary_folder
 
 _TESTING_TOKEN = "GOOGLE_AUTH_TOKEN_FOR_TESTING"  # noqa: S105 - the name of a variable of TensorFlow
 

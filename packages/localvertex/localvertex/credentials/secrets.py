@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from localvertex._base.nested import changed, parts
 from localvertex.processes.sinks import MASK
-from localvertex_base.nested import changed, parts
 
 _MIN_LENGTH = 6
 """Shorter values, such as 1 or true, also occur as something else."""

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
-from localvertex_base.userinput import step_endpoint
-from localvertex_base.userinput.step_endpoint import VARIABLE, StepEndpoint
-from localvertex_base.userinput.temporary import temporary_folder
+from localvertex._base import step_endpoint
+from localvertex._base.step_endpoint import VARIABLE, StepEndpoint
+from localvertex._base.userinput.temporary import temporary_folder
 
 _NAME, _CONFINED = "endpoint.json", "confined.json"
 

@@ -2,6 +2,7 @@
 
 from typing import ClassVar, Protocol
 
+from localvertex._base.compiled.spec import Container, Importer
 from localvertex.executors.attempt import Attempt
 from localvertex.executors.container_command import ContainerCommandExecutor
 from localvertex.executors.custom_job import CustomJobExecutor
@@ -15,7 +16,6 @@ from localvertex.executors.importer import ImporterExecutor
 from localvertex.executors.model_upload import ModelUploadExecutor
 from localvertex.executors.notification_email import NotificationEmailExecutor
 from localvertex.executors.python_step import PythonStepExecutor
-from localvertex_base.compiled.spec import Container, Importer
 
 
 class Executor(Protocol):

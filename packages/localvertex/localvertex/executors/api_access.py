@@ -5,8 +5,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
+from localvertex._base.lines import WriteLine
 from localvertex.containers.serving.machine import Machine
-from localvertex_base.lines import WriteLine
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from localvertex._base.compiled.payload import PLACEHOLDER
+from localvertex._base.compiled.spec import Component, Container, Importer
+from localvertex._base.step_endpoint import IMAGES
 from localvertex.containers import leftovers
 from localvertex.containers.call import Prepared
 from localvertex.containers.mounts import artifact_paths
@@ -17,9 +20,6 @@ from localvertex.jobs import JobStatus
 from localvertex.processes import environments
 from localvertex.values.arguments import expand_arguments, present_inputs
 from localvertex.values.placeholders import Scope, Unresolvable, resolve_text
-from localvertex_base.compiled.payload import PLACEHOLDER
-from localvertex_base.compiled.spec import Component, Container, Importer
-from localvertex_base.userinput.step_endpoint import IMAGES
 
 _PLAIN_PATH = re.compile(r"[\w/.,:@%+=-]*", re.ASCII)
 """Paths that mean themselves in every shell."""

@@ -4,6 +4,8 @@ import os
 from pathlib import Path
 from typing import ClassVar
 
+from localvertex._base.compiled.launchers import launcher_of
+from localvertex._base.compiled.spec import Container, Importer
 from localvertex.containers import leftovers
 from localvertex.containers.call import ContainerCommand, Prepared
 from localvertex.containers.gpus import visible_gpus
@@ -13,8 +15,6 @@ from localvertex.containers.programs import with_bash
 from localvertex.errors import TaskFailed
 from localvertex.executors.attempt import Attempt
 from localvertex.processes import logs
-from localvertex_base.compiled.launchers import launcher_of
-from localvertex_base.compiled.spec import Container, Importer
 
 
 class ContainerCommandExecutor:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from localvertex._base.lines import WriteLine
 from localvertex.containers.choice import Choice
 from localvertex.containers.serving.machine import Machine
 from localvertex.credentials.isolation import IsolatedCredentials
@@ -15,7 +16,6 @@ from localvertex.store import record
 from localvertex.values.buckets import Buckets
 from localvertex.values.placeholders import Scope
 from localvertex.values.repository import Repository
-from localvertex_base.lines import WriteLine
 
 
 @dataclass(kw_only=True)

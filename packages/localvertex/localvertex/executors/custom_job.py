@@ -4,6 +4,8 @@ import json
 from contextlib import suppress
 from typing import Any, ClassVar
 
+from localvertex._base.compiled.spec import Container
+from localvertex._base.userinput import atomic_write
 from localvertex.errors import Cancelled, TaskFailed
 from localvertex.executors.attempt import Attempt
 from localvertex.executors.launcher import (
@@ -17,8 +19,6 @@ from localvertex.executors.launcher import (
 from localvertex.jobs import CustomJob, JobState, Outcome, Workspace, read_job, run_job
 from localvertex.jobs.tuning.trial_run import TrialRun
 from localvertex.processes import logs
-from localvertex_base.compiled.spec import Container
-from localvertex_base.userinput import atomic_write
 
 _MODULE = "google_cloud_pipeline_components.container.v1.custom_job.launcher"
 _PREVIEW_MODULE = "google_cloud_pipeline_components.container.preview.custom_job.launcher"

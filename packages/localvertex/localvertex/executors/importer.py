@@ -3,11 +3,11 @@
 from pathlib import Path
 from typing import ClassVar
 
+from localvertex._base.compiled.spec import Container, Importer
 from localvertex.errors import TaskFailed
 from localvertex.executors.attempt import Attempt
 from localvertex.store import executor_files
 from localvertex.values.placeholders import Unresolvable, resolve_structure
-from localvertex_base.compiled.spec import Container, Importer
 
 _MODELS = ("system.Model", "google.UnmanagedContainerModel")
 """Types of artifacts whose files are a model; others name a resource, or anything."""

@@ -5,11 +5,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar
 
+from localvertex._base.compiled.parameters import restore_integers
+from localvertex._base.compiled.spec import Container, Importer
 from localvertex.errors import TaskFailed
 from localvertex.executors.attempt import Attempt
 from localvertex.values.placeholders import Unresolvable, resolve_json_template, resolve_structure
-from localvertex_base.compiled.spec import Container, Importer
-from localvertex_base.userinput.parameters import restore_integers
 
 _OPTIONS = (
     "type",

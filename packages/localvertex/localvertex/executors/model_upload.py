@@ -3,6 +3,8 @@
 import re
 from typing import Any, ClassVar
 
+from localvertex._base.nested import changed
+from localvertex._base.userinput.errors import UserError
 from localvertex.containers.serving.container import ServingContainer
 from localvertex.errors import TaskFailed
 from localvertex.executors.attempt import Attempt
@@ -19,8 +21,6 @@ from localvertex.executors.launcher import (
 from localvertex.processes import logs
 from localvertex.store import executor_files, registry
 from localvertex.store.models.reading import UPLOADED_BY
-from localvertex_base.nested import changed
-from localvertex_base.userinput.errors import UserError
 
 _MODULE = "google_cloud_pipeline_components.container.v1.model.upload_model.launcher"
 

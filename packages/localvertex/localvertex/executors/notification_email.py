@@ -2,9 +2,9 @@
 
 from typing import ClassVar
 
+from localvertex._base.compiled.spec import Container, Importer
 from localvertex.executors.attempt import Attempt
 from localvertex.processes import logs
-from localvertex_base.compiled.spec import Container, Importer
 
 _MODULE = "google_cloud_pipeline_components.container.v1.vertex_notification_email.executor"
 

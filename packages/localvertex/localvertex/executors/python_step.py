@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import ClassVar
 
+from localvertex._base.compiled.spec import Container, Importer
 from localvertex.containers.call import Prepared
 from localvertex.containers.stand_ins import StandIn, advice, is_plain
 from localvertex.errors import TaskFailed
@@ -16,7 +17,6 @@ from localvertex.executors.attempt import Attempt
 from localvertex.processes import environments, logs, old_kfp, pins
 from localvertex.processes.interpreters import OWN
 from localvertex.store import executor_files
-from localvertex_base.compiled.spec import Container, Importer
 
 MODULE = "kfp.dsl.executor_main"
 

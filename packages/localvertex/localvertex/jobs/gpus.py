@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
+from localvertex._base.lines import WriteLine
 from localvertex.containers.gpus import NONE, VARIABLE, visible_gpus
 from localvertex.jobs.job import CustomJob
-from localvertex_base.lines import WriteLine
 
 
 def num_gpus_of(job: CustomJob) -> int:

@@ -7,12 +7,12 @@ a process as before. All others are container commands, and run as a pipeline's 
 import os
 from typing import Any
 
+from localvertex._base.userinput.errors import UserError
 from localvertex.containers.choice import Choice
 from localvertex.containers.commands import is_foreign_command, problem_of_command
 from localvertex.containers.programs import missing
 from localvertex.errors import TaskFailed
 from localvertex.jobs.job import CustomJob, Pool
-from localvertex_base.userinput.errors import UserError
 
 
 def is_container_command(pool: Pool, choice: Choice) -> bool:

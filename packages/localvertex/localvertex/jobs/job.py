@@ -5,15 +5,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from accelerators import Finding, check_custom_job, custom_job_fields
+from localvertex._base.compiled.launchers import launcher_of
+from localvertex._base.lines import WriteLine
+from localvertex._base.nested import parts
+from localvertex._base.userinput.errors import UserError
 from localvertex.containers.choice import Choice
 from localvertex.containers.stand_ins import StandIn
 from localvertex.errors import TaskFailed
+from localvertex.machines import Finding, check_custom_job, custom_job_fields
 from localvertex.values import facts
-from localvertex_base.compiled.launchers import launcher_of
-from localvertex_base.lines import WriteLine
-from localvertex_base.nested import parts
-from localvertex_base.userinput.errors import UserError
 
 ROLES = ("chief", "worker", "ps", "evaluator")
 """TensorFlow's names for the tasks of pools 0, 1, 2 and 3."""

@@ -3,13 +3,13 @@
 import hashlib
 from pathlib import Path
 
+from localvertex._base.lines import WriteLine
 from localvertex.errors import TaskFailed
 from localvertex.jobs.job import Pool
 from localvertex.jobs.status import Workspace
 from localvertex.processes import environments
 from localvertex.processes.processes import Processes
 from localvertex.values.buckets import Buckets
-from localvertex_base.lines import WriteLine
 
 _INSTALL = """\
 python3 -m pip install --disable-pip-version-check --no-build-isolation --ignore-installed --no-deps "$@" &&

@@ -3,6 +3,8 @@
 from contextlib import ExitStack
 from pathlib import Path
 
+from localvertex._base.lines import WriteLine
+from localvertex._base.userinput.temporary import temporary_folder
 from localvertex.containers import leftovers
 from localvertex.containers.call import ContainerCommand, Prepared
 from localvertex.containers.choice import Choice
@@ -21,8 +23,6 @@ from localvertex.jobs.status import Workspace
 from localvertex.processes.environments import add_own
 from localvertex.processes.processes import Processes
 from localvertex.values.buckets import Buckets
-from localvertex_base.lines import WriteLine
-from localvertex_base.userinput.temporary import temporary_folder
 
 
 class ReplicaCommands:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
+from localvertex._base.lines import WriteLine
 from localvertex.jobs.goodput.event_files import EventFiles
 from localvertex.jobs.goodput.timeline import Span
 from localvertex.jobs.job import Replica
@@ -13,7 +14,6 @@ from localvertex.jobs.status import ReplicaStatus
 from localvertex.processes import logs
 from localvertex.processes.network.metadata_server import MetadataServer
 from localvertex.processes.processes import Process, Processes
-from localvertex_base.lines import WriteLine
 
 
 @dataclass(frozen=True, kw_only=True)

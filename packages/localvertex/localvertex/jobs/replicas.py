@@ -14,6 +14,7 @@ from queue import Empty, SimpleQueue
 from typing import Any
 from uuid import uuid4
 
+from localvertex._base.lines import WriteLine
 from localvertex.errors import Cancelled
 from localvertex.jobs.faults.faults import Fault
 from localvertex.jobs.faults.injector import Disturb, FaultClock, FaultInjector
@@ -28,7 +29,6 @@ from localvertex.jobs.stalls import StallWatch
 from localvertex.jobs.status import PERMANENT, EventKind, JobEvent, JobState, JobStatus, Outcome
 from localvertex.processes import logs
 from localvertex.processes.network.loopback import LoopbackPorts
-from localvertex_base.lines import WriteLine
 
 _LOG = "log.txt"
 """The job's own log, in its folder; a pipeline's step has the same file."""

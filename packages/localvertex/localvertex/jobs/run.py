@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
 
+from localvertex._base.lines import WriteLine
 from localvertex.containers import leftovers
 from localvertex.containers.choice import Choice
 from localvertex.containers.variables import OUTPUT_FOLDERS
@@ -28,7 +29,6 @@ from localvertex.jobs.status import JobStatus, Outcome, Workspace
 from localvertex.processes.network.metadata_server import MetadataServer
 from localvertex.processes.processes import Processes
 from localvertex.values.buckets import Buckets
-from localvertex_base.lines import WriteLine
 
 
 def run_job(

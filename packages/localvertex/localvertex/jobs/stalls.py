@@ -4,9 +4,9 @@ import math
 import time
 from collections.abc import Sequence
 
+from localvertex._base.userinput.spelling import join_or
 from localvertex.jobs.goodput.event_files import EventFiles
 from localvertex.jobs.replica_process import ReplicaProcess
-from localvertex_base.userinput.spelling import join_or
 
 _FROZEN_SECONDS = 120.0
 """Time without an event after which a job with a frozen replica is stalled."""

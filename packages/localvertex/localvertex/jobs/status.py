@@ -9,13 +9,13 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from localvertex._base.userinput import atomic_write
+from localvertex._base.userinput.errors import UserError
+from localvertex._base.userinput.reading import read_bytes
 from localvertex.jobs.goodput.event_files import EventLog
 from localvertex.jobs.goodput.progress import Progress
 from localvertex.jobs.goodput.timeline import Span
 from localvertex.values.buckets import Buckets
-from localvertex_base.userinput import atomic_write
-from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.reading import read_bytes
 
 _FILE = "status.json"
 

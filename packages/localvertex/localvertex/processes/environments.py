@@ -19,13 +19,13 @@ from importlib.metadata import PathDistribution
 from pathlib import Path
 from typing import IO
 
+from localvertex._base.lines import WriteLine
+from localvertex._base.step_endpoint import MARKER
 from localvertex.errors import TaskFailed
 from localvertex.processes import bucket_program, index_report, logs
 from localvertex.processes.answers import ask
 from localvertex.processes.interpreters import OWN, Interpreter
 from localvertex.processes.processes import Processes
-from localvertex_base.lines import WriteLine
-from localvertex_base.userinput.step_endpoint import MARKER
 
 _COMPLETE = "complete.json"
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from localvertex_base.lines import WriteLine
-from localvertex_base.userinput.temporary import temporary_folder
+from localvertex._base.lines import WriteLine
+from localvertex._base.userinput.temporary import temporary_folder
 
 _CHUNK_BYTES = 65536
 _END = "\0"

@@ -8,8 +8,8 @@ from functools import cache
 from importlib.machinery import PathFinder
 from pathlib import Path
 
+from localvertex._base.userinput.errors import UserError
 from localvertex.processes.answers import ask
-from localvertex_base.userinput.errors import UserError
 
 _OLDEST, _NEWEST = 8, 13
 """Minor versions of Python 3 in which steps can run."""

@@ -6,7 +6,7 @@ import signal
 from pathlib import Path
 from typing import IO
 
-from localvertex_base.userinput.regular_files import open_regular
+from localvertex._base.userinput.regular_files import open_regular
 
 _MAX_LINE = 500
 

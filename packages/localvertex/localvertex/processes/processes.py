@@ -9,11 +9,11 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from localvertex._base import linux
 from localvertex.errors import Cancelled, TaskFailed
 from localvertex.processes import sinks
 from localvertex.processes.masks.mask import Covered, Mask
 from localvertex.processes.sinks import Sink
-from localvertex_base import linux
 
 _SUPERVISOR = str(Path(__file__).with_name("supervisor.py"))
 

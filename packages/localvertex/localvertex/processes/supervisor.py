@@ -20,7 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal
 
-    from localvertex_base import linux
+    from localvertex._base import linux
 else:
     # Importing `signal`, whose names are enumerations, takes as long as the start of the interpreter.
     import _signal as signal
@@ -28,7 +28,7 @@ else:
 
     # By its path, and without an entry in `sys.modules` that a step would find.
     linux = type(os)("linux")
-    _FILE = os.path.abspath(f"{__file__}/../../../localvertex_base/linux.py")
+    _FILE = os.path.abspath(f"{__file__}/../../_base/linux.py")
     SourceFileLoader("linux", _FILE).exec_module(linux)
 
 _STOP = b"\0"

@@ -15,6 +15,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from localvertex._base.compiled.load import PipelineFile, load
+from localvertex._base.compiled.parameters import complete, convert_all
+from localvertex._base.userinput.errors import UserError
 from localvertex.containers.stand_ins import StandIns
 from localvertex.errors import Refusal, Refused
 from localvertex.processes.sinks import MASK
@@ -34,9 +37,6 @@ from localvertex.store.runs import find_readable
 from localvertex.store.task import Values
 from localvertex.values.configuration import Configuration
 from localvertex.values.repository import Repository
-from localvertex_base.compiled.load import PipelineFile, load
-from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.parameters import complete, convert_all
 
 __all__ = [
     "Options",

@@ -4,11 +4,11 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from localvertex._base.compiled.spec import ArtifactSpec, Pipeline
+from localvertex._base.userinput.errors import UserError
+from localvertex._base.userinput.spelling import did_you_mean
 from localvertex.store.executor_files import artifact_name
 from localvertex.store.task import Artifact
-from localvertex_base.compiled.spec import ArtifactSpec, Pipeline
-from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.spelling import did_you_mean
 
 Given = Mapping[str, str | Sequence[str | Artifact]]
 """URIs or whole artifacts by the name of the input; several for an input that is a list."""

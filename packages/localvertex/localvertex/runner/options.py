@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from localvertex._base.userinput.errors import UserError
 from localvertex.containers.choice import Choice
 from localvertex.containers.mounts import contains_private
 from localvertex.containers.options import ContainerOptions
@@ -21,7 +22,6 @@ from localvertex.store import record as run_record
 from localvertex.values import facts
 from localvertex.values.arguments import CommandPrefixes
 from localvertex.values.configuration import MASK, Configuration
-from localvertex_base.userinput.errors import UserError
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,99}")
 """Valid projects and regions, which become parts of resource names."""

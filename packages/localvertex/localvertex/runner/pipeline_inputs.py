@@ -3,14 +3,14 @@
 from pathlib import Path
 from typing import Any
 
+from localvertex._base.compiled import platforms
+from localvertex._base.compiled.load import PipelineFile
+from localvertex._base.compiled.parameters import convert
+from localvertex._base.compiled.spec import TaskSpec
+from localvertex._base.userinput import doubles
 from localvertex.runner.options import Options
 from localvertex.store.task import Values
 from localvertex.values.buckets import Buckets
-from localvertex_base.compiled import platforms
-from localvertex_base.compiled.load import PipelineFile
-from localvertex_base.compiled.spec import TaskSpec
-from localvertex_base.userinput import doubles
-from localvertex_base.userinput.parameters import convert
 
 
 def tasks_of_file(file: PipelineFile) -> list[TaskSpec]:

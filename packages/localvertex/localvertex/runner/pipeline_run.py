@@ -10,6 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
+from localvertex._base.compiled.load import PipelineFile
+from localvertex._base.compiled.spec import Container, Pipeline
+from localvertex._base.userinput import temporary
 from localvertex.containers.mounts import given_paths
 from localvertex.credentials import step_file
 from localvertex.credentials.isolation import NoCredentials, UserCredentials
@@ -32,9 +35,6 @@ from localvertex.store.steps import cache as step_cache, failure
 from localvertex.store.steps.finished import FinishedSteps
 from localvertex.store.task import Task, Values
 from localvertex.values.repository import Repository
-from localvertex_base.compiled.load import PipelineFile
-from localvertex_base.compiled.spec import Container, Pipeline
-from localvertex_base.userinput import temporary
 
 WritePage = Callable[[Path, dict[str, Any], Pipeline, Callable[[Any], Any]], object]
 """Writes the page of a run into its folder, from the record and what was run; the last removes secrets."""

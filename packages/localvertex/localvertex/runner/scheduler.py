@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 
+from localvertex._base.compiled.spec import Container, Importer, Pipeline
 from localvertex.executors.context import Context
 from localvertex.processes import logs
 from localvertex.runner.agenda import Agenda
@@ -17,7 +18,6 @@ from localvertex.store.steps.finished import FinishedSteps
 from localvertex.store.task import State, Task, Values
 from localvertex.values import conditions
 from localvertex.values.placeholders import Scope
-from localvertex_base.compiled.spec import Container, Importer, Pipeline
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from localvertex._base.compiled.spec import Container, Importer
+from localvertex._base.userinput.temporary import temporary_folder
 from localvertex.credentials.secrets import is_masked
 from localvertex.errors import Cancelled, TaskFailed
 from localvertex.executors import find_executor, has_replicas
@@ -19,8 +21,6 @@ from localvertex.store.steps import cache as step_cache
 from localvertex.store.task import State, Task, Values
 from localvertex.values.buckets import Buckets
 from localvertex.values.placeholders import Scope, Unresolvable, resolve_text
-from localvertex_base.compiled.spec import Container, Importer
-from localvertex_base.userinput.temporary import temporary_folder
 
 
 @dataclass(frozen=True, kw_only=True)

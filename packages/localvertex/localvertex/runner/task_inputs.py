@@ -3,12 +3,12 @@
 import json
 from typing import Any
 
+from localvertex._base.compiled.parameters import ParameterType, convert
+from localvertex._base.compiled.spec import Component, ParameterSource
 from localvertex.store.steps import failure
 from localvertex.store.task import Artifact, State, Task, Values
 from localvertex.values import conditions
 from localvertex.values.placeholders import Scope, Unresolvable, as_text, resolve_structure
-from localvertex_base.compiled.spec import Component, ParameterSource
-from localvertex_base.userinput.parameters import ParameterType, convert
 
 
 class InputError(Exception):

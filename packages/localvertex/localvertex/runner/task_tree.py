@@ -4,13 +4,13 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import Any
 
+from localvertex._base.compiled.parameters import ParameterType
+from localvertex._base.compiled.spec import Dag, Iterator, OutputSource, Pipeline, TaskSpec
+from localvertex._base.userinput.errors import UserError
+from localvertex._base.userinput.reading import parse_json
 from localvertex.runner.task_inputs import InputError, complete_inputs
 from localvertex.store.task import Task, Values
 from localvertex.values.placeholders import Scope, Unresolvable, as_text, resolve_structure
-from localvertex_base.compiled.spec import Dag, Iterator, OutputSource, Pipeline, TaskSpec
-from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.parameters import ParameterType
-from localvertex_base.userinput.reading import parse_json
 
 _MAX_ITEMS = 10_000
 """Most iterations of one ParallelFor: each is a task with a folder, a log and an entry in run.json."""

@@ -5,11 +5,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from localvertex._base.userinput.errors import UserError
 from localvertex.store import record
 from localvertex.store.runs import find_readable, find_steps
 from localvertex.store.steps import logs as step_logs
 from localvertex.store.task import State
-from localvertex_base.userinput.errors import UserError
 
 POLL_SECONDS = 0.25
 

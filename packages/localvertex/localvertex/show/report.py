@@ -12,6 +12,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from localvertex._base.compiled.spec import Pipeline
+from localvertex._base.userinput import atomic_write
 from localvertex.processes.sinks import MASK
 from localvertex.show import bundle
 from localvertex.show.terminal import resume_command, wrong_input
@@ -22,8 +24,6 @@ from localvertex.store import record
 from localvertex.store.task import State
 from localvertex.values.buckets import Buckets
 from localvertex.values.json_text import encode
-from localvertex_base.compiled.spec import Pipeline
-from localvertex_base.userinput import atomic_write
 
 _MAX_LOG_BYTES, _MAX_LOGS_BYTES = 64 << 10, 4 << 20
 """Of one log, and of all logs; the page links the files."""

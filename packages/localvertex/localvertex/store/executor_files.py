@@ -6,16 +6,16 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from localvertex._base.compiled.parameters import ParameterType, convert
+from localvertex._base.compiled.spec import Component
+from localvertex._base.lines import WriteLine
+from localvertex._base.userinput import doubles
+from localvertex._base.userinput.errors import UserError
+from localvertex._base.userinput.reading import parse_json
 from localvertex.errors import TaskFailed
 from localvertex.store import copies
 from localvertex.store.task import Artifact, Values
 from localvertex.values.buckets import Buckets, OutsideBucket
-from localvertex_base.compiled.spec import Component
-from localvertex_base.lines import WriteLine
-from localvertex_base.userinput import doubles
-from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.parameters import ParameterType, convert
-from localvertex_base.userinput.reading import parse_json
 
 INPUT, OUTPUT, LOG = "executor_input.json", "executor_output.json", "log.txt"
 

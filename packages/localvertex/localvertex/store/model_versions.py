@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from localvertex._base.userinput import atomic_write
 from localvertex.store import executor_files, registry_lock
 from localvertex.store.models import change, deployed, evaluations
 from localvertex.store.models.change import Change
@@ -26,7 +27,6 @@ from localvertex.store.models.reading import (
     merge_aliases,
     object_in,
 )
-from localvertex_base.userinput import atomic_write
 
 UPDATED = "update_time"
 

@@ -11,12 +11,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from localvertex._base.userinput.cli import command_word, one_line
+from localvertex._base.userinput.spelling import on_one_line
 from localvertex.store import runs
 from localvertex.store.models import deployed
 from localvertex.store.models.reading import ALIASED_BY, DEFAULT, MODEL, UPLOADED_BY, ModelRecords, object_in
 from localvertex.store.task import State
-from localvertex_base.userinput.cli import command_word, one_line
-from localvertex_base.userinput.spelling import on_one_line
 
 FIELD = "outcome"
 

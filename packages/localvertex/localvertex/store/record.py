@@ -11,10 +11,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from localvertex._base.userinput import atomic_write
+from localvertex._base.userinput.shape import NUMBER, check
 from localvertex.store import journal
 from localvertex.store.task import State, Task, Values
-from localvertex_base.userinput import atomic_write
-from localvertex_base.userinput.shape import NUMBER, check
 
 FILE, PAGE, LOCK = "run.json", "run.html", ".lock"
 

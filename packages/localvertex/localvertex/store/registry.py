@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
+from localvertex._base.userinput import atomic_write
 from localvertex.containers.call import inside
 from localvertex.containers.mounts import JOB_FOLDERS
 from localvertex.processes.masks.mask import Mask
 from localvertex.store import copies, record, run_folder
 from localvertex.store.model_versions import ModelVersions
 from localvertex.store.models.reading import DEFAULT, FILES, SOURCE, UPLOADED_BY, check_alias
-from localvertex_base.userinput import atomic_write
 
 _RESOURCE = re.compile(r"(?:.*/)?models/(?P<id>[A-Za-z0-9_-]+)(?:@(?P<version>[A-Za-z0-9_-]+))?")
 

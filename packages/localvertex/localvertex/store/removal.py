@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from localvertex._base.userinput.errors import UserError
 from localvertex.store import executor_files, record, run_folder
 from localvertex.store.models.reading import SOURCE
 from localvertex.store.runs import Found
-from localvertex_base.userinput.errors import UserError
 
 _OWN_FILES = ("run.*", "journal*", "pipeline.json", "pipeline.yaml", ".*.partial", record.LOCK, record.COPIES)
 """What localvertex writes into the folder of a run, besides the folders of tasks."""

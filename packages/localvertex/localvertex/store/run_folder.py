@@ -11,11 +11,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
 
+from localvertex._base.compiled.load import PipelineFile
+from localvertex._base.userinput import atomic_write
+from localvertex._base.userinput.errors import UserError
 from localvertex.store import record
 from localvertex.store.task import State
-from localvertex_base.compiled.load import PipelineFile
-from localvertex_base.userinput import atomic_write
-from localvertex_base.userinput.errors import UserError
 
 RUN_ID = re.compile(r"[a-z][a-z0-9-]{0,127}")
 """Ids that Vertex AI accepts for a pipeline job."""

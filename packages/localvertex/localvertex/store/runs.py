@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from localvertex._base.userinput.errors import UserError
 from localvertex.store import record
-from localvertex_base.userinput.errors import UserError
 
 
 @dataclass(frozen=True, kw_only=True)

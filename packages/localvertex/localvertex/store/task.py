@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from localvertex_base.compiled.spec import Component, TaskSpec
+from localvertex._base.compiled.spec import Component, TaskSpec
 
 _GENERATED_GROUP = re.compile(r"(exit-handler|condition|condition-branches|for-loop)-\d+")
 """How kfp's compiler names the dags of dsl.ExitHandler, dsl.If, dsl.Elif, dsl.Else and dsl.ParallelFor."""

@@ -1,1 +1,1 @@
-"""Values inside a task: placeholders, arguments and conditions; types are in `localvertex_base.userinput`."""
+"""Values inside a task: placeholders, arguments and conditions; types are in `localvertex._base.userinput`."""

@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from localvertex._base.compiled.payload import expand, mentioned_inputs
+from localvertex._base.userinput.errors import UserError
 from localvertex.values.placeholders import Unresolvable
-from localvertex_base.compiled.payload import expand, mentioned_inputs
-from localvertex_base.userinput.errors import UserError
 
 CommandPrefixes = Mapping[str, tuple[str, ...]]
 """Container image -> what its commands begin with, where its program is not installed locally."""

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from localvertex._base.nested import changed, parts
 from localvertex.errors import TaskFailed
-from localvertex_base.nested import changed, parts
 
 _SCHEME, _MOUNT = "gs://", "/gcs/"
 

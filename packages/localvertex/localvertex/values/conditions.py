@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from localvertex_base.userinput.spelling import on_one_line
+from localvertex._base.userinput.spelling import on_one_line
 
 _FUNCTIONS = {
     "int",

@@ -39,9 +39,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.reading import parse_toml, read_bytes
-from localvertex_base.userinput.spelling import did_you_mean, join_or, quote
+from localvertex._base.userinput.errors import UserError
+from localvertex._base.userinput.reading import parse_toml, read_bytes
+from localvertex._base.userinput.spelling import did_you_mean, join_or, quote
 
 FILE = "localvertex.toml"
 MAX_BYTES = 2**20

@@ -4,7 +4,7 @@ import json
 import math
 from typing import Any
 
-from localvertex_base.nested import changed
+from localvertex._base.nested import changed
 
 
 def encode(content: Any) -> bytes:

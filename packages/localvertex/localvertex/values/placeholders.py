@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from localvertex._base.compiled.payload import PLACEHOLDER, pieces
+from localvertex._base.nested import changed
 from localvertex.values.buckets import Buckets, OutsideBucket
-from localvertex_base.compiled.payload import PLACEHOLDER, pieces
-from localvertex_base.nested import changed
 
 _KEYED = re.compile(
     r"""\.(?P<side>inputs|outputs)\.(?P<kind>parameters|artifacts)\[(?P<quote>['"])(?P<name>.*?)(?P=quote)\]"""

@@ -18,9 +18,9 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-from localvertex_base.compiled.spec import Pipeline
-from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.reading import parse_toml, read_bytes
+from localvertex._base.compiled.spec import Pipeline
+from localvertex._base.userinput.errors import UserError
+from localvertex._base.userinput.reading import parse_toml, read_bytes
 
 _REQUIREMENT = re.compile(
     r"\s*([A-Za-z0-9][\w.-]*)\s*(\[[\w.,\s-]*\])?\s*((?:[<>=!~]=?=?\s*[\w.*+!-]+\s*,?\s*)*)(?=$|[;#\\]|\s--)", re.ASCII

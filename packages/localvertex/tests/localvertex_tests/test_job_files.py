@@ -9,7 +9,7 @@ from kfp import dsl
 from kfp.dsl import Dataset, Input
 
 import localvertex
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput.errors import UserError
 from vertex_testing.runs import STEP, Command, Compile, Execute, FindTask
 
 

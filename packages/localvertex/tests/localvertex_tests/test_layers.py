@@ -1,4 +1,4 @@
-"""The layers of localvertex, of the machine checks and of the ground floor: nothing imports a higher one."""
+"""The layers of localvertex: nothing imports a higher one."""
 
 import ast
 from pathlib import Path
@@ -8,6 +8,8 @@ import pytest
 from vertex_testing.import_circles import Arrow, arrows, circles
 
 LAYERS = (
+    "_base",
+    "machines",
     "errors",
     "values",
     "processes",
@@ -24,21 +26,19 @@ LAYERS = (
 """The folders of localvertex, and the file that all import, from the ground up."""
 TOP = ("__init__", "__main__", "client", "commands", "runs")
 """What only users and each other import."""
-PACKAGES = ("localvertex_base", "accelerators", "localvertex")
-"""The import packages, from the ground up."""
 ROOT = {"compile", "cloud", "pipelines", "components", "trainer", "exact_resume", "tests", "vertex_testing"}
 """What a repository that uses this package may have, above all that of this package itself."""
 
 
 @pytest.fixture(scope="module")
 def imports(package: Path) -> list[Arrow]:
-    """The imports of the three packages from each other, those in functions too."""
-    return arrows(package, *PACKAGES)
+    """The imports of the modules from each other, those in functions too."""
+    return arrows(package, "localvertex")
 
 
 def room(parts: tuple[str, ...]) -> str:
-    """Return the folder or file of localvertex that contains a module; empty for another package."""
-    return parts[1].removesuffix(".py") if parts[0] == "localvertex" else ""
+    """Return the folder or file of localvertex that contains a module."""
+    return parts[1].removesuffix(".py")
 
 
 def test_each_folder_and_file_is_a_layer_or_at_the_top(package: Path) -> None:
@@ -48,21 +48,14 @@ def test_each_folder_and_file_is_a_layer_or_at_the_top(package: Path) -> None:
 
 @pytest.mark.parametrize("layer", LAYERS)
 def test_a_layer_imports_no_higher_one(imports: list[Arrow], layer: str) -> None:
-    lower = {"", *LAYERS[: LAYERS.index(layer) + 1]}
+    lower = LAYERS[: LAYERS.index(layer) + 1]
     assert [str(each) for each in imports if room(each.source) == layer and room(each.target) not in lower] == []
 
 
-@pytest.mark.parametrize("name", PACKAGES)
-def test_a_package_imports_no_higher_one(imports: list[Arrow], name: str) -> None:
-    lower = PACKAGES[: PACKAGES.index(name) + 1]
-    assert [str(each) for each in imports if each.source[0] == name and each.target[0] not in lower] == []
-
-
-@pytest.mark.parametrize("name", PACKAGES)
-def test_a_package_imports_nothing_of_a_repository_that_uses_it(package: Path, name: str) -> None:
+def test_it_imports_nothing_of_a_repository_that_uses_it(package: Path) -> None:
     wrong = [
         f"{path.relative_to(package)}:{node.lineno}"
-        for path in sorted((package / name).rglob("*.py"))
+        for path in sorted((package / "localvertex").rglob("*.py"))
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Import | ast.ImportFrom)
         for module in ([each.name for each in node.names] if isinstance(node, ast.Import) else [node.module or ""])
@@ -72,4 +65,4 @@ def test_a_package_imports_nothing_of_a_repository_that_uses_it(package: Path, n
 
 
 def test_there_is_no_circle_of_imports(package: Path) -> None:
-    assert circles(package, *PACKAGES) == []
+    assert circles(package, "localvertex") == []

@@ -13,8 +13,8 @@ from kfp import dsl
 from localvertex_tests.support.documents import fields
 
 import localvertex
+from localvertex._base.userinput.reading import MAX_BYTES
 from localvertex.runner.engine import open_file
-from localvertex_base.userinput.reading import MAX_BYTES
 from vertex_testing.runs import STEP, Command
 
 

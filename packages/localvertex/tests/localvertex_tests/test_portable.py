@@ -11,10 +11,10 @@ import psutil
 import pytest
 from kfp import dsl
 
+from localvertex._base import linux
 from localvertex.containers.choice import Choice
 from localvertex.processes.network import loopback, sockets
 from localvertex.processes.processes import Processes
-from localvertex_base import linux
 from vertex_testing.processes import have_ended
 from vertex_testing.runs import STEP, StartRun
 from vertex_testing.server import wait_until

@@ -11,6 +11,7 @@ from google_cloud_pipeline_components.v1.custom_job import CustomTrainingJobOp
 from kfp import dsl
 from playwright.sync_api import Browser, expect
 
+from localvertex._base.compiled.load import load
 from localvertex.api.pipeline_jobs import view
 from localvertex.jobs.faults.faults import parse
 from localvertex.show import report
@@ -18,7 +19,6 @@ from localvertex.show.terminal import resume_command
 from localvertex.show.view.live import LiveJob
 from localvertex.store import record, run_folder
 from localvertex.store.steps import failure
-from localvertex_base.compiled.load import load
 from vertex_testing.browser import browser as browser, needs_chromium, opened_report
 from vertex_testing.runs import Execute
 

@@ -12,7 +12,7 @@ VERSIONS = [("2.14.1", "1.97.0"), ("2.17.3", "1.165.1"), ("2.17.3", "2.7.0")]
 """kfp and google-cloud-aiplatform; the table of docs/localvertex.md."""
 
 TESTS = (
-    "localvertex_base_tests/compiled",
+    "base_tests/compiled",
     "localvertex_tests/runner/test_control_flow.py",
     "localvertex_tests/runner/test_values.py",
     "localvertex_tests/processes/test_environments.py",

@@ -13,7 +13,7 @@ import pytest
 import tensorflow as tf
 from keras.src.layers.preprocessing.image_preprocessing import base_image_preprocessing_layer
 
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput.errors import UserError
 from trainer.data.augmentation.layers import Augmentation
 from trainer.data.augmentation.presets import LAYERS, MIXING, PRESETS
 from trainer.data.sampler import NUM_RANDOM_NUMBERS

@@ -5,7 +5,7 @@ import io
 import pytest
 from PIL import Image
 
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput.errors import UserError
 from trainer.data.sources import remarks
 from trainer.data.sources.bucket import list_objects
 from trainer.data.sources.layout import ListedSource

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput.errors import UserError
 from tests.trainer.data.sources.test_folder import names, write_image
 from trainer.data.sources.factory import open_source
 

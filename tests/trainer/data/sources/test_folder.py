@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput.errors import UserError
 from trainer.data.sources import remarks
 from trainer.data.sources.folder import list_folder
 from trainer.data.sources.layout import ListedSource

@@ -2,7 +2,7 @@
 
 import pytest
 
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput.errors import UserError
 from trainer.data.sources.labels import sorted_unlike
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput.errors import UserError
 from tests.trainer.data.sources.test_folder import write_image
 from trainer.data.sources import bucket, remarks
 from trainer.data.sources.folder import list_folder

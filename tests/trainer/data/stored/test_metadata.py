@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput.errors import UserError
 from trainer.data import dataset
 
 HOSTILE = [None, 3, -1, True, 0.5, "", "x", [], [3], {}, {"train": None}, {"train": -1, "validation": 1, "test": 1}]

@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
-from localvertex_base.userinput.google_errors import google_error
 from trainer.command_line import TrainingError
 from trainer.data.preparing.dataflow.service import Job, Service, explain, is_refusal
 from trainer.data.preparing.dataflow.settings import Settings
 from trainer.data.preparing.dataflow.submit import submit
+from trainer.google_errors import google_error
 
 _NUM_ERRORS = 3
 _MAX_POLLS = 6

@@ -5,11 +5,11 @@ import os
 import re
 from typing import Any
 
-from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.google_errors import google_error, is_temporary
-from localvertex_base.userinput.spelling import on_one_line
+from localvertex._base.userinput.errors import UserError
+from localvertex._base.userinput.spelling import on_one_line
 from trainer.command_line import TrainingError
 from trainer.data.preparing.dataflow.settings import Settings
+from trainer.google_errors import google_error, is_temporary
 
 _EMULATOR = "DATAFLOW_EMULATOR_HOST"
 """Environment variable for tests: localhost:PORT of a server in place of Dataflow, without credentials."""

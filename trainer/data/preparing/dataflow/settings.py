@@ -5,8 +5,8 @@ import hashlib
 import re
 from typing import Any
 
-from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.spelling import quote
+from localvertex._base.userinput.errors import UserError
+from localvertex._base.userinput.spelling import quote
 
 _PATTERNS = {
     "project": (r"(?:[a-z0-9.-]+:)?[a-z][a-z0-9-]{4,28}[a-z0-9]", "the id of the pipeline's project"),

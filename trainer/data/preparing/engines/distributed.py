@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from exact_resume.files import bucket, downloads, storage
 from exact_resume.files.overlap import batched, in_order
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput.errors import UserError
 from trainer.data.preparing import parts, shards
 from trainer.data.preparing.engines.beam import Beam
 from trainer.data.preparing.parts import DamagedPart, Part

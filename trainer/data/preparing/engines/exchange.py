@@ -15,7 +15,7 @@ from typing import Any
 
 from exact_resume.files import storage
 from exact_resume.files.overlap import in_order
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput.errors import UserError
 from trainer.command_line import TrainingError
 from trainer.data.preparing import versions
 

@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 
 from exact_resume.files import bucket, downloads, storage
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput.errors import UserError
 from trainer.data import dataset
 from trainer.data.dataset import Dataset
 from trainer.data.preparing import image_list

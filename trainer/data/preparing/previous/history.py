@@ -9,8 +9,8 @@ import os
 from typing import Any
 
 from exact_resume.files import storage
-from localvertex_base.userinput import paths
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput import paths
+from localvertex._base.userinput.errors import UserError
 from trainer.data.preparing import versions
 
 _FILE = "latest.json"

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.spelling import quote
+from localvertex._base.userinput.errors import UserError
+from localvertex._base.userinput.spelling import quote
 from trainer.data.preparing.quality.channels import Channels
 from trainer.data.stored.records import Figures
 

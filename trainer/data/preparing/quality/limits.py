@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput.errors import UserError
 from trainer.data.preparing.rows import Rows
 from trainer.data.splits import SPLITS
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from exact_resume.files import storage
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput.errors import UserError
 from trainer.data.preparing.quality.channels import channels_of
 from trainer.data.preparing.quality.kinds import (
     ADVICE,

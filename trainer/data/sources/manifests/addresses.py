@@ -8,8 +8,8 @@ import os
 import posixpath
 import re
 
-from localvertex_base.userinput.paths import BUCKET_FOLDER
-from localvertex_base.userinput.spelling import quote
+from localvertex._base.userinput.paths import BUCKET_FOLDER
+from localvertex._base.userinput.spelling import quote
 from trainer.data import images
 from trainer.data.sources.folder import printable
 from trainer.data.sources.manifests.entry import CONTROL_CHARACTER, BadLine

@@ -3,7 +3,7 @@
 import csv
 import os
 
-from localvertex_base.userinput.spelling import quote
+from localvertex._base.userinput.spelling import quote
 from trainer.data.sources.manifests.entry import ML_USES, BadLine, Entry, OtherTask, clean_label, split_of
 
 _OTHER_FILES = {

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from localvertex_base.userinput.spelling import quote
+from localvertex._base.userinput.spelling import quote
 
 ML_USES = {
     "training": "train",

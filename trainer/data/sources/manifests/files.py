@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 from exact_resume.files import bucket
-from localvertex_base.userinput import paths
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput import paths
+from localvertex._base.userinput.errors import UserError
 from trainer.data.sources.folder import printable
 from trainer.data.sources.layout import is_system_name
 from trainer.data.sources.manifests import csv_lines, json_lines

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from localvertex_base.userinput.unique_keys import RepeatedKey, load_json
+from localvertex._base.userinput.unique_keys import RepeatedKey, load_json
 from trainer.data.sources.manifests.entry import BadLine, Entry, OtherTask, clean_label, split_of
 
 _ML_USE = "aiplatform.googleapis.com/ml_use"

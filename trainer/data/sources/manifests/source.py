@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
-from localvertex_base.userinput import paths
-from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.spelling import quote
+from localvertex._base.userinput import paths
+from localvertex._base.userinput.errors import UserError
+from localvertex._base.userinput.spelling import quote
 from trainer.data.sources import opening
 from trainer.data.sources.labels import sorted_unlike
 from trainer.data.sources.manifests import addresses, lines

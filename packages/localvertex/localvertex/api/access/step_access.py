@@ -6,7 +6,7 @@ import secrets
 import threading
 from collections.abc import Callable
 
-from localvertex_base.userinput.step_endpoint import StepEndpoint
+from localvertex._base.step_endpoint import StepEndpoint
 
 _PARENT = "/v1/projects/[^/]+/locations/[^/]+"
 _BELOW = "(?:[/:].*)?"

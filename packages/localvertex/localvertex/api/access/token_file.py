@@ -8,10 +8,10 @@ import secrets
 from contextlib import suppress
 from pathlib import Path
 
-from localvertex_base.lines import WriteLine
-from localvertex_base.userinput import atomic_write, regular_files
-from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.regular_files import Unusable as Unusable
+from localvertex._base.lines import WriteLine
+from localvertex._base.userinput import atomic_write, regular_files
+from localvertex._base.userinput.errors import UserError
+from localvertex._base.userinput.regular_files import Unusable as Unusable
 
 _TOKEN, _ADDRESS = Path("api", "token"), Path("api", "address")
 

@@ -4,14 +4,14 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
-from accelerators.job.finding import sentences
-from accelerators.job.shape import Reading
-from accelerators.rules.prediction import check_resources
 from localvertex.api.endpoints.records import EndpointRecords
 from localvertex.api.models.registered import Registered
 from localvertex.api.rest.call import Location
 from localvertex.api.rest.errors import invalid
 from localvertex.api.rest.store import ID
+from localvertex.machines.job.finding import sentences
+from localvertex.machines.job.shape import Reading
+from localvertex.machines.rules.prediction import check_resources
 from localvertex.store import record
 
 _RESOURCES = ("dedicatedResources", "automaticResources", "sharedResources")

@@ -4,6 +4,8 @@ import threading
 from collections import defaultdict
 from typing import Any
 
+from localvertex._base.lines import WriteLine
+from localvertex._base.userinput.errors import UserError
 from localvertex.api.endpoints.records import EndpointRecords
 from localvertex.api.rest.errors import ApiError, Status, not_found
 from localvertex.containers.serving.container import ServingContainer
@@ -11,8 +13,6 @@ from localvertex.containers.serving.machine import Machine
 from localvertex.containers.serving.process import NotServing, Serving, ServingProcess
 from localvertex.errors import Cancelled, TaskFailed
 from localvertex.store.model_versions import ModelVersions
-from localvertex_base.lines import WriteLine
-from localvertex_base.userinput.errors import UserError
 
 Resource = dict[str, Any]
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 from uuid import uuid4
 
+from localvertex._base.userinput.spelling import camel
 from localvertex.api.endpoints import traffic
 from localvertex.api.endpoints.deployed_model import new_deployed_model
 from localvertex.api.endpoints.deployments import Deployments
@@ -17,7 +18,6 @@ from localvertex.api.rest.operations import finished_operation
 from localvertex.api.rest.store import ID, Damaged
 from localvertex.store import record
 from localvertex.store.models.deployed import FOLDER
-from localvertex_base.userinput.spelling import camel
 
 _CHANGEABLE = ("displayName", "description", "labels", "trafficSplit", "clientConnectionConfig")
 

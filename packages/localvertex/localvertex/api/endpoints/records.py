@@ -10,12 +10,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from localvertex._base.userinput import atomic_write
 from localvertex.api.models.registered import patience
 from localvertex.api.rest.errors import not_found
 from localvertex.api.rest.store import ID, UNUSABLE, Damaged
 from localvertex.store.models.deployed import FILE, FOLDER
 from localvertex.store.registry_lock import locked
-from localvertex_base.userinput import atomic_write
 
 Resource = dict[str, Any]
 

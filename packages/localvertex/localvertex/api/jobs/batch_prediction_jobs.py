@@ -5,9 +5,8 @@ from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
-from accelerators.job.finding import sentences
-from accelerators.job.shape import Reading
-from accelerators.rules import prediction as rules
+from localvertex._base.lines import WriteLine
+from localvertex._base.userinput.errors import UserError
 from localvertex.api.jobs.collection import JobCollection, RunningJob
 from localvertex.api.jobs.host import JobHost, refusals
 from localvertex.api.models.registered import Registered
@@ -18,9 +17,10 @@ from localvertex.api.rest.records import Resource
 from localvertex.api.rest.store import Store
 from localvertex.executors.google_cloud.batch_predict import LOG, Prediction
 from localvertex.jobs import JobState
+from localvertex.machines.job.finding import sentences
+from localvertex.machines.job.shape import Reading
+from localvertex.machines.rules import prediction as rules
 from localvertex.values.buckets import Buckets
-from localvertex_base.lines import WriteLine
-from localvertex_base.userinput.errors import UserError
 
 
 class BatchPredictionJobs(JobCollection):

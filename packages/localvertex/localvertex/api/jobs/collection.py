@@ -12,6 +12,7 @@ from threading import Thread
 from typing import Any, ClassVar
 from uuid import uuid4
 
+from localvertex._base.lines import WriteLine
 from localvertex.api.rest import messages
 from localvertex.api.rest.call import Call, Location
 from localvertex.api.rest.errors import ApiError, Status, invalid, not_found, rpc_error
@@ -25,7 +26,6 @@ from localvertex.jobs.status import FINAL_STATES
 from localvertex.processes.processes import Processes
 from localvertex.store import record, run_folder
 from localvertex.values import facts
-from localvertex_base.lines import WriteLine
 
 _GRACE_SECONDS = facts.number("grace.end")
 

@@ -1,5 +1,6 @@
 """The collection customJobs of the API: worker pools run as processes of this machine."""
 
+from localvertex._base.lines import WriteLine
 from localvertex.api.jobs.collection import JobCollection, RunningJob, failed
 from localvertex.api.jobs.host import JobHost, refusals
 from localvertex.api.rest import messages
@@ -10,7 +11,6 @@ from localvertex.api.rest.store import Store
 from localvertex.jobs import CustomJob, JobState, JobStatus
 from localvertex.jobs.status import StatusFile
 from localvertex.runner.engine import Options
-from localvertex_base.lines import WriteLine
 
 
 class CustomJobs(JobCollection):

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from typing import Any
 
+from localvertex._base.lines import WriteLine
 from localvertex.api.jobs.collection import RunningJob
 from localvertex.api.rest.errors import invalid
 from localvertex.api.rest.store import Store
@@ -16,7 +17,6 @@ from localvertex.jobs.tuning.trial_run import TrialRun
 from localvertex.runner.engine import Options
 from localvertex.store import record
 from localvertex.values.buckets import Buckets
-from localvertex_base.lines import WriteLine
 
 _BUCKETS = "buckets"
 """The folder of the work folder that has one folder per bucket."""

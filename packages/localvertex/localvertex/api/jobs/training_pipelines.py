@@ -7,6 +7,7 @@ version in the registry is the proof that the job has succeeded, also when the s
 from functools import partial
 from typing import Any
 
+from localvertex._base.lines import WriteLine
 from localvertex.api.jobs.collection import JobCollection, RunningJob, failed
 from localvertex.api.jobs.custom_jobs import CustomJobs
 from localvertex.api.jobs.host import refusals
@@ -20,7 +21,6 @@ from localvertex.jobs import JobState
 from localvertex.store.model_versions import ModelVersions
 from localvertex.store.models.reading import UPLOADED_BY
 from localvertex.values.buckets import Buckets
-from localvertex_base.lines import WriteLine
 
 _CUSTOM_TASK = "gs://google-cloud-aiplatform/schema/trainingjob/definition/custom_task_1.0.0.yaml"
 """The definition of custom training; AutoML has others."""

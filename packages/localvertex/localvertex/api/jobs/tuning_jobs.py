@@ -2,6 +2,7 @@
 
 import json
 
+from localvertex._base.lines import WriteLine
 from localvertex.api.jobs.collection import JobCollection, RunningJob, failed
 from localvertex.api.jobs.host import JobHost, refusals
 from localvertex.api.rest import messages
@@ -16,7 +17,6 @@ from localvertex.jobs.status import FINAL_STATES
 from localvertex.jobs.tuning.job import TuningJob, read_tuning_job
 from localvertex.jobs.tuning.run import FILE, TuningRun
 from localvertex.jobs.tuning.study import Algorithm
-from localvertex_base.lines import WriteLine
 
 _MAX_PARALLEL = 100
 """Trials that one machine may be asked to run at once."""

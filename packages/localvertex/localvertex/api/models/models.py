@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
 
+from localvertex._base.userinput.spelling import camel, snake
 from localvertex.api.models.registered import COLLECTION, Registered, number, number_to_change
 from localvertex.api.rest import messages
 from localvertex.api.rest.call import Call
@@ -23,7 +24,6 @@ from localvertex.store.model_versions import UPDATED, ModelVersions
 from localvertex.store.models.reading import ALIASED_BY, DEFAULT, SOURCE, UPLOADED_BY, check_alias
 from localvertex.store.registry import Version
 from localvertex.values.buckets import Buckets
-from localvertex_base.userinput.spelling import camel, snake
 
 _MODEL_FIELDS = ("displayName", "description", "labels")
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
+from localvertex._base.lines import WriteLine
 from localvertex.api.pipeline_jobs.input_artifacts import given_artifacts
 from localvertex.api.pipeline_jobs.records import job_records
 from localvertex.api.pipeline_jobs.request import check_record, check_runtime_config, file_of, new_resource
@@ -25,7 +26,6 @@ from localvertex.show import report
 from localvertex.store import record, run_folder
 from localvertex.store.task import Artifact
 from localvertex.values.buckets import Buckets
-from localvertex_base.lines import WriteLine
 
 COLLECTION = "pipelineJobs"
 

@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from localvertex._base.userinput.errors import UserError
 from localvertex.api.rest.errors import ApiError, Status, invalid
 from localvertex.errors import Refused
 from localvertex.store import record, run_folder
-from localvertex_base.userinput.errors import UserError
 
 INPUT_FIELDS = (
     "displayName",

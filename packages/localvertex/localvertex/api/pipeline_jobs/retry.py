@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from localvertex._base.userinput.errors import UserError
 from localvertex.api.rest.errors import ApiError, Status, not_found
 from localvertex.runner import engine, repeated_options
 from localvertex.runner.pipeline_run import PipelineRun
@@ -10,7 +11,6 @@ from localvertex.show import report
 from localvertex.show.terminal import resume_command
 from localvertex.store import record, run_folder, runs
 from localvertex.store.task import State
-from localvertex_base.userinput.errors import UserError
 
 
 def content_to_retry(work_dir: Path, run_id: str) -> dict[str, Any]:

@@ -3,11 +3,11 @@
 from pathlib import Path
 from typing import Any
 
+from localvertex._base.userinput.errors import UserError
 from localvertex.api.rest.errors import ApiError, Status, not_found
 from localvertex.store import journal, record, removal, run_folder
 from localvertex.store.runs import Found, find_all
 from localvertex.store.task import State
-from localvertex_base.userinput.errors import UserError
 
 
 def check_removable(run_dir: Path) -> None:

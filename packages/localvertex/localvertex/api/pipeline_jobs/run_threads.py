@@ -6,6 +6,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
+from localvertex._base.lines import WriteLine
 from localvertex.api.pipeline_jobs.request import NUM_RESUMES
 from localvertex.api.pipeline_jobs.run_files import write_end
 from localvertex.api.pipeline_jobs.view import CANCELLED_MARK
@@ -15,7 +16,6 @@ from localvertex.errors import RecordNotWritten
 from localvertex.runner.pipeline_run import PipelineRun
 from localvertex.store import record
 from localvertex.store.task import State
-from localvertex_base.lines import WriteLine
 
 
 class RunThreads:

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from localvertex._base.userinput.errors import UserError
+from localvertex._base.userinput.reading import parse_json
 from localvertex.api.rest.errors import invalid
-from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.reading import parse_json
 
 _MAY_BE_HALF = re.compile(rb"\\u[dD][89a-fA-F]")
 """An escape sequence of a surrogate, which protobuf and the disk take in pairs only."""

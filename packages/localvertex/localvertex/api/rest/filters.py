@@ -12,8 +12,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
+from localvertex._base.userinput.spelling import camel
 from localvertex.api.rest.errors import ApiError, invalid
-from localvertex_base.userinput.spelling import camel
 
 Test = Callable[[dict[str, Any]], bool]
 

@@ -15,12 +15,12 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from localvertex._base.userinput.reading import MAX_BYTES
 from localvertex.api.access import step_access
 from localvertex.api.access.access import Access
 from localvertex.api.rest import known_methods
 from localvertex.api.rest.errors import error_body
 from localvertex.processes.network import sockets
-from localvertex_base.userinput.reading import MAX_BYTES
 
 MAX_BODY_BYTES = MAX_BYTES + (1 << 20)
 """A pipeline file of the largest size, and the job around it."""

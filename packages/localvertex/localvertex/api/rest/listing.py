@@ -8,11 +8,11 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
+from localvertex._base.userinput.spelling import camel
 from localvertex.api.rest import filters
 from localvertex.api.rest.call import Call
 from localvertex.api.rest.errors import invalid
 from localvertex.api.rest.records import StoredRecords
-from localvertex_base.userinput.spelling import camel
 
 DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE = 100, 1000
 

@@ -15,13 +15,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
+from localvertex._base.lines import WriteLine
+from localvertex._base.userinput import atomic_write
+from localvertex._base.userinput.errors import UserError
 from localvertex.api.rest.call import Call
 from localvertex.api.rest.errors import ApiError, Status, not_found
 from localvertex.api.rest.index import UNKNOWN, Index, Signature, signature
 from localvertex.store import run_folder
-from localvertex_base.lines import WriteLine
-from localvertex_base.userinput import atomic_write
-from localvertex_base.userinput.errors import UserError
 
 _FOLDER = "api"
 

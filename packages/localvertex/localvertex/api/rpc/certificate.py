@@ -19,8 +19,8 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from localvertex_base.lines import WriteLine
-from localvertex_base.userinput import atomic_write
+from localvertex._base.lines import WriteLine
+from localvertex._base.userinput import atomic_write
 
 _LIFETIME = timedelta(days=730)
 

@@ -8,12 +8,12 @@ import grpc
 import grpc.aio
 from starlette.types import ASGIApp
 
+from localvertex._base.lines import WriteLine
+from localvertex._base.userinput.errors import UserError
 from localvertex.api.connection import HOST, MAX_CONNECTIONS, listen
 from localvertex.api.rest.guard import MAX_BODY_BYTES
 from localvertex.api.rpc import certificate
 from localvertex.api.rpc.calls import Allows, Calls
-from localvertex_base.lines import WriteLine
-from localvertex_base.userinput.errors import UserError
 
 _OPTIONS = {
     # Another server on the same port would take half of the connections.

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
-from localvertex_base.lines import WriteLine
+from localvertex._base.lines import WriteLine
 
 _LONGEST_WAIT_SECONDS = 60.0
 """The machine may sleep, or its clock may be set, so that the next instant comes sooner than computed."""

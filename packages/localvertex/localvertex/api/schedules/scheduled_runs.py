@@ -3,13 +3,13 @@
 from datetime import datetime
 from typing import Any
 
+from localvertex._base.lines import WriteLine
 from localvertex.api.pipeline_jobs.pipeline_jobs import COLLECTION, PipelineJobs
 from localvertex.api.pipeline_jobs.view import pipeline_name
 from localvertex.api.rest.call import Location
 from localvertex.api.rest.errors import ApiError
 from localvertex.api.schedules.firing import Schedule, time_text
 from localvertex.store import run_folder
-from localvertex_base.lines import WriteLine
 
 
 class ScheduledRuns:

@@ -7,6 +7,8 @@ from datetime import datetime
 from typing import Any
 from uuid import uuid4
 
+from localvertex._base.lines import WriteLine
+from localvertex._base.userinput.spelling import camel
 from localvertex.api.pipeline_jobs.pipeline_jobs import PipelineJobs
 from localvertex.api.rest import messages
 from localvertex.api.rest.call import Call
@@ -20,8 +22,6 @@ from localvertex.api.schedules.checks import INPUT_FIELDS, check, check_record
 from localvertex.api.schedules.clock import RETRY_SECONDS, Clock, Waker
 from localvertex.api.schedules.firing import FiringReport, Schedule, time_text
 from localvertex.api.schedules.scheduled_runs import ScheduledRuns, location_of
-from localvertex_base.lines import WriteLine
-from localvertex_base.userinput.spelling import camel
 
 COLLECTION = "schedules"
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from localvertex._base.lines import WriteLine
 from localvertex.api.endpoints.deployments import Deployments
 from localvertex.api.endpoints.endpoints import Endpoints
 from localvertex.api.endpoints.records import EndpointRecords
@@ -13,7 +14,6 @@ from localvertex.containers.serving.machine import Machine
 from localvertex.errors import TaskFailed
 from localvertex.executors import api_access
 from localvertex.executors.api_access import EndpointCall
-from localvertex_base.lines import WriteLine
 
 
 @contextmanager

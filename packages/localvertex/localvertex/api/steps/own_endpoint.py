@@ -8,10 +8,10 @@ import socket
 import threading
 from typing import TYPE_CHECKING
 
+from localvertex._base import extras
+from localvertex._base.lines import WriteLine
 from localvertex.api.access.step_access import StepAccess
 from localvertex.containers.serving.machine import Machine
-from localvertex_base import extras
-from localvertex_base.lines import WriteLine
 
 if TYPE_CHECKING:
     from localvertex.api.steps.server import StepServer

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
+from localvertex._base import extras
+from localvertex._base.lines import WriteLine
 from localvertex.api.access.step_access import StepAccess
 from localvertex.api.steps.own_endpoint import OwnEndpoint
 from localvertex.containers.serving.machine import Machine
 from localvertex.errors import TaskFailed
 from localvertex.executors.api_access import Endpoints
 from localvertex.runner.options import Options
-from localvertex_base import extras
-from localvertex_base.lines import WriteLine
 
 
 class Reach:

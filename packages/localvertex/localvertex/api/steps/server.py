@@ -10,6 +10,8 @@ from pathlib import Path
 import uvicorn
 from starlette.routing import Route
 
+from localvertex._base.lines import WriteLine
+from localvertex._base.userinput.temporary import temporary_folder
 from localvertex.api.access.access import Access
 from localvertex.api.access.step_access import StepAccess
 from localvertex.api.app import application
@@ -21,8 +23,6 @@ from localvertex.api.rest.store import Store
 from localvertex.api.steps.methods import Methods, StepApi
 from localvertex.api.tensorboards import service as tensorboards
 from localvertex.containers.serving.machine import Machine
-from localvertex_base.lines import WriteLine
-from localvertex_base.userinput.temporary import temporary_folder
 
 _REFUSAL = (
     "the endpoint of a run answers only the steps of this run, which find address and token in the file that the "

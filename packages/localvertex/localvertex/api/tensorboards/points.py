@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
-from localvertex_base.lines import WriteLine
+from localvertex._base.lines import WriteLine
 
 FILE = "points"
 

@@ -5,6 +5,7 @@ import shutil
 from contextlib import suppress
 from uuid import uuid4
 
+from localvertex._base.userinput.spelling import join_or
 from localvertex.api.rest import messages
 from localvertex.api.rest.call import Call
 from localvertex.api.rest.errors import ApiError, Status, invalid
@@ -15,7 +16,6 @@ from localvertex.api.tensorboards import records
 from localvertex.api.tensorboards.place import TENSORBOARD, TIME_SERIES, Kind, Place
 from localvertex.api.tensorboards.records import VALUE_FIELDS, Resource
 from localvertex.store import record
-from localvertex_base.userinput.spelling import join_or
 
 _ID = re.compile(r"[a-z0-9][a-z0-9-]{0,127}")
 

@@ -9,14 +9,14 @@ import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
+from localvertex._base.userinput import cli, reading
+from localvertex._base.userinput.cli import one_line
+from localvertex._base.userinput.errors import UserError
 from localvertex.commands.init import verdicts
 from localvertex.commands.init.search import search
 from localvertex.commands.init.verdicts import Row
 from localvertex.runner.checks.proposal import Tables, merged, text_of
 from localvertex.values.configuration import FILE, Configuration
-from localvertex_base.userinput import cli, reading
-from localvertex_base.userinput.cli import one_line
-from localvertex_base.userinput.errors import UserError
 
 _WIDTH = 80
 _VERDICT_WIDTH = max(map(len, verdicts.ORDER))

@@ -16,11 +16,11 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+from localvertex._base.userinput import reading
+from localvertex._base.userinput.errors import UserError
 from localvertex.commands.init import verdicts
 from localvertex.commands.init.verdicts import Row
 from localvertex.store import record
-from localvertex_base.userinput import reading
-from localvertex_base.userinput.errors import UserError
 
 _MAX_SECONDS = 45.0
 _MAX_FILES = 200_000

@@ -5,9 +5,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from accelerators.document import examine
+from localvertex._base.compiled.load import documents_of, pipeline_of
+from localvertex._base.compiled.parameters import complete
+from localvertex._base.compiled.spec import Pipeline
+from localvertex._base.userinput import reading
+from localvertex._base.userinput.errors import UserError
 from localvertex.errors import Refusal, Refused
 from localvertex.executors.custom_job import CustomJobExecutor
+from localvertex.machines.document import examine
 from localvertex.runner import engine
 from localvertex.runner.checks import addresses
 from localvertex.runner.checks.cloud_launchers import CALLS_BIGQUERY, calls
@@ -16,11 +21,6 @@ from localvertex.runner.checks.proposal import Tables, heading, proposed
 from localvertex.runner.options import Options
 from localvertex.values.buckets import Buckets
 from localvertex.values.configuration import Configuration
-from localvertex_base.compiled.load import documents_of, pipeline_of
-from localvertex_base.compiled.spec import Pipeline
-from localvertex_base.userinput import reading
-from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.parameters import complete
 
 RUNS, NEEDS, REFUSED, CANNOT = "runs here", "needs stand-ins", "refused by Vertex AI", "cannot run here"
 SOURCE = "to be compiled"

@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from localvertex import runs
+from localvertex._base.userinput import outputs, reading
+from localvertex._base.userinput.errors import UserError
+from localvertex._base.userinput.temporary import temporary_folder
 from localvertex.commands.probe import record
 from localvertex.containers.options import ContainerOptions
 from localvertex.errors import RecordNotWritten
 from localvertex.runner.options import Options
 from localvertex.values import facts
 from localvertex.values.facts import Fact
-from localvertex_base.userinput import outputs, reading
-from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.temporary import temporary_folder
 
 _FOLDER = Path(__file__).parent
 _TIMEOUT_SECONDS = 6

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from localvertex._base.userinput import reading
+from localvertex._base.userinput.errors import UserError
+from localvertex._base.userinput.shape import Wrong, check
 from localvertex.values.facts import VARIABLES, facts, variables
-from localvertex_base.userinput import reading
-from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.shape import Wrong, check
 
 FORMAT = "localvertex probe 1"
 ON_VERTEX = "Vertex AI"

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput.errors import UserError
 
 Key = tuple[float, ...]
 

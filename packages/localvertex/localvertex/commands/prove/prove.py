@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from re import Pattern
 
+from localvertex._base.lines import WriteLine
+from localvertex._base.userinput.errors import UserError
 from localvertex.commands.prove import progress
 from localvertex.commands.prove.causes import Cause, causes
 from localvertex.commands.prove.comparison import BAD, Comparison, Judgement, compare
@@ -19,8 +21,6 @@ from localvertex.commands.prove.watch import State
 from localvertex.errors import TaskFailed
 from localvertex.jobs import CustomJob
 from localvertex.runner.options import Options
-from localvertex_base.lines import WriteLine
-from localvertex_base.userinput.errors import UserError
 
 _NUM_MORE = 3
 """Undisturbed runs, if the first two differ."""

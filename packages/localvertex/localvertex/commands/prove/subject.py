@@ -10,6 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from localvertex import runs
+from localvertex._base.compiled import parameters
+from localvertex._base.userinput import reading
+from localvertex._base.userinput.errors import UserError
+from localvertex._base.userinput.spelling import did_you_mean
 from localvertex.errors import TaskFailed
 from localvertex.executors.custom_job import JOB_FILE
 from localvertex.jobs import CustomJob, Pool, read_job
@@ -18,9 +22,6 @@ from localvertex.runner.checks.given_outputs import named_tasks
 from localvertex.runner.engine import open_file
 from localvertex.runner.options import Options
 from localvertex.store.task import State
-from localvertex_base.userinput import parameters, reading
-from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.spelling import did_you_mean
 
 
 def read(options: argparse.Namespace, run_options: Options) -> list[CustomJob]:

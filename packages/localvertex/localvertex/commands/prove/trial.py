@@ -7,6 +7,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from localvertex._base import linux
 from localvertex.commands.prove.disturbance import ENDED, FILLER, Disturbance
 from localvertex.commands.prove.faults import KILLS, FaultKind, Planned, injection
 from localvertex.commands.prove.watch import State, write_state
@@ -19,7 +20,6 @@ from localvertex.processes import logs
 from localvertex.processes.processes import Processes
 from localvertex.runner.options import Options
 from localvertex.store import record
-from localvertex_base import linux
 
 _GRACE_SECONDS = Options().grace_seconds
 _NOT_IN_CONTAINERS = {

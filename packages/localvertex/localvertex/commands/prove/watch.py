@@ -13,7 +13,7 @@ from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
-from localvertex_base import linux
+from localvertex._base import linux
 
 _CHANGED, _WRITTEN, _FROM, _TO, _CREATED, _IS_FOLDER = 0x2, 0x8, 0x40, 0x80, 0x100, 0x40000000
 """From linux/inotify.h; a file is written when it is closed after writing."""

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from localvertex._base.userinput.cli import one_line
+from localvertex._base.userinput.spelling import did_you_mean, quote
 from localvertex.store.steps import failure, logs as step_logs
 from localvertex.store.task import State
 from localvertex.values.buckets import Buckets
-from localvertex_base.userinput.cli import one_line
-from localvertex_base.userinput.spelling import did_you_mean, quote
 
 
 class PipelineFailed(AssertionError):

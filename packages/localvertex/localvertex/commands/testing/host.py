@@ -13,7 +13,7 @@ import traceback
 from importlib import import_module
 from typing import Any
 
-from localvertex_base import linux
+from localvertex._base import linux
 
 _IMPORTED = ("google.cloud.aiplatform_v1", "google.protobuf.json_format", "localvertex.commands.server")
 """What a server imports at its start or at its first requests."""

@@ -113,11 +113,11 @@ def run_pipeline(_localvertex_folder: Path, request: pytest.FixtureRequest) -> C
         """
         __tracebackhide__ = True
         import localvertex
+        from localvertex._base.userinput.errors import UserError
         from localvertex.commands.testing.finished_run import finished_run
         from localvertex.jobs.faults.faults import parse
         from localvertex.show.terminal.lines import Lines
         from localvertex.values import configuration
-        from localvertex_base.userinput.errors import UserError
 
         try:
             toml = root / (config or configuration.FILE)

@@ -4,17 +4,17 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from accelerators.pipeline.check import examine_pipeline
+from localvertex._base.compiled import platforms
+from localvertex._base.userinput.errors import UserError
 from localvertex.api.pipeline_jobs.pipeline_jobs import PipelineJobs
 from localvertex.api.rest.call import Location
 from localvertex.api.rest.errors import ApiError, Status
 from localvertex.console.creating import form, request
 from localvertex.console.creating.form import MAX_TEXT
 from localvertex.console.creating.source import Source, short
+from localvertex.machines.pipeline.check import examine_pipeline
 from localvertex.runner.options import Options
 from localvertex.show.view.groups import split_description
-from localvertex_base.compiled import platforms
-from localvertex_base.userinput.errors import UserError
 
 _NO_FIELD = (
     "Vertex AI's request has no field for the second document of this file, so its settings have no effect: {names}; "
@@ -98,7 +98,7 @@ class Checks:
         return [_NO_FIELD.format(names=", ".join(names))] if names else []
 
     def _machine_check(self, job: dict[str, Any]) -> dict[str, Any]:
-        """Return what `python -m accelerators check` finds for these values in this region."""
+        """Return what `python -m localvertex machines check` finds for these values in this region."""
         try:
             seen = examine_pipeline(job, region=self.location.region, today=None)
         except UserError as error:

@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from accelerators.catalogue.catalogue import load_catalogue
+from localvertex._base.userinput.spelling import did_you_mean, quote
 from localvertex.api.pipeline_jobs.pipeline_jobs import PipelineJobs
 from localvertex.api.rest.call import Location
 from localvertex.console.creating import source
 from localvertex.console.creating.checks import Checks, wrong
 from localvertex.console.local_route import LocalCall, local_route
-from localvertex_base.userinput.spelling import did_you_mean, quote
+from localvertex.machines.catalogue.catalogue import load_catalogue
 
 _PROJECT, _REGION = "local-project", "us-central1"
 """The location of the page's requests; the registry and the runs belong to the work folder."""

@@ -4,11 +4,11 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from localvertex._base.compiled.parameters import EXAMPLES, ParameterSpec, ParameterType, convert_all, from_text, hint
+from localvertex._base.userinput.errors import UserError
+from localvertex._base.userinput.reading import parse_json
 from localvertex.console.creating.source import Source
 from localvertex.show.view.groups import documented_choices, documented_problem
-from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.parameters import EXAMPLES, ParameterSpec, ParameterType, convert_all, from_text, hint
-from localvertex_base.userinput.reading import parse_json
 
 Details = list[dict[str, str]]
 """Errors, each with the field of the form: `parameters.NAME` or the name of a setting."""

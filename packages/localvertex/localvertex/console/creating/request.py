@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from localvertex._base.compiled.parameters import ParameterType
 from localvertex.api.pipeline_jobs.request import INPUT_FIELDS
 from localvertex.api.rest import messages
 from localvertex.console.creating.form import Details, as_text
 from localvertex.console.creating.source import Source
-from localvertex_base.userinput.parameters import ParameterType
 
 _FAIL_FAST = "PIPELINE_FAILURE_POLICY_FAIL_FAST"
 

@@ -10,15 +10,15 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import Any
 
+from localvertex._base.compiled.load import documents_of, pipeline_of
+from localvertex._base.compiled.spec import Pipeline
+from localvertex._base.userinput import reading
+from localvertex._base.userinput.errors import UserError
 from localvertex.api.rest.errors import invalid
 from localvertex.console.runs.folders import find_run
 from localvertex.processes.sinks import MASK
 from localvertex.show.view import shape
 from localvertex.store import run_folder
-from localvertex_base.compiled.load import documents_of, pipeline_of
-from localvertex_base.compiled.spec import Pipeline
-from localvertex_base.userinput import reading
-from localvertex_base.userinput.errors import UserError
 
 FOLDER = Path("build")
 """Where `compile.py` writes, below the folder in which the server was started."""

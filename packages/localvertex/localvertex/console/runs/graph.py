@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+from localvertex._base.compiled.load import documents_of, load, pipeline_of
+from localvertex._base.compiled.spec import Pipeline
 from localvertex.api.rest.errors import ApiError, Status, invalid
 from localvertex.console.local_route import LocalCall, local_route
 from localvertex.console.runs import folders
 from localvertex.show.view import graph, shape
 from localvertex.store import run_folder
-from localvertex_base.compiled.load import documents_of, load, pipeline_of
-from localvertex_base.compiled.spec import Pipeline
 
 _FILE = "the file"
 

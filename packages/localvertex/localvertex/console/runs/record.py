@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
 
+from localvertex._base.compiled import load
+from localvertex._base.userinput.errors import UserError
 from localvertex.api.pipeline_jobs.view import state_and_error, was_started_here
 from localvertex.api.rest.errors import ApiError, Status
 from localvertex.api.rest.index import signature
@@ -16,8 +18,6 @@ from localvertex.console.runs.outputs import job_of
 from localvertex.show.view import fields, shape
 from localvertex.store import journal, record, run_folder
 from localvertex.store.task import State
-from localvertex_base.compiled import load
-from localvertex_base.userinput.errors import UserError
 
 _LOCK_SECONDS = 2.0
 """Time between two checks of a run's lock, which shows whether its process is alive."""

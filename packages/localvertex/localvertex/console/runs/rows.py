@@ -9,10 +9,10 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
 
+from localvertex._base.userinput.spelling import camel
 from localvertex.api.rest import filters
 from localvertex.api.rest.errors import invalid
 from localvertex.console.runs.row import COLUMNS, EMPTY, Row, is_number
-from localvertex_base.userinput.spelling import camel
 
 _CAMEL = {name: camel(name) for name in EMPTY}
 

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from localvertex._base.userinput.errors import UserError
 from localvertex.containers import commands
 from localvertex.containers.choice import Choice
-from localvertex_base.userinput.errors import UserError
 
 _DEFAULT_PORT = 8080
 

@@ -10,6 +10,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from localvertex._base.userinput.temporary import temporary_folder
 from localvertex.containers import gpus
 from localvertex.containers.call import ContainerCommand, Prepared
 from localvertex.containers.mounts import contains_private
@@ -21,7 +22,6 @@ from localvertex.errors import TaskFailed
 from localvertex.processes import environments, logs
 from localvertex.processes.network import relay
 from localvertex.processes.processes import Process
-from localvertex_base.userinput.temporary import temporary_folder
 
 _DEFAULT_SECONDS = 300.0
 """How long a container may take until it is healthy."""

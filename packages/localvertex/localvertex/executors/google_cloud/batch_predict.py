@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+from localvertex._base.userinput.errors import UserError
 from localvertex.containers.choice import Choice
 from localvertex.containers.serving import batch
 from localvertex.containers.serving.batch import BatchJob, Counts
@@ -23,7 +24,6 @@ from localvertex.store import executor_files, record
 from localvertex.store.model_versions import ModelVersions
 from localvertex.store.models.reading import DEFAULT
 from localvertex.values.buckets import Buckets
-from localvertex_base.userinput.errors import UserError
 
 _MODULE = "google_cloud_pipeline_components.container.v1.batch_prediction_job.launcher"
 

@@ -1,9 +1,9 @@
 """The `gcp_resources` that steps exchange: JSON text that names what a launcher has created."""
 
+from localvertex._base.userinput.errors import UserError
+from localvertex._base.userinput.reading import parse_json
+from localvertex._base.userinput.spelling import quote
 from localvertex.errors import TaskFailed
-from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.reading import parse_json
-from localvertex_base.userinput.spelling import quote
 
 
 def single_resource(text: str) -> dict[str, str]:

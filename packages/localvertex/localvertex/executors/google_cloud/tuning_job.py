@@ -2,6 +2,7 @@
 
 from typing import ClassVar
 
+from localvertex._base.compiled.spec import Container, Importer
 from localvertex.executors.attempt import Attempt
 from localvertex.executors.custom_job import read, run
 from localvertex.executors.launcher import (
@@ -17,7 +18,6 @@ from localvertex.jobs.tuning.run import TuningRun
 from localvertex.jobs.tuning.study import Algorithm
 from localvertex.jobs.tuning.suggestions import SEED
 from localvertex.processes import logs
-from localvertex_base.compiled.spec import Container, Importer
 
 _MODULE = "google_cloud_pipeline_components.container.v1.hyperparameter_tuning_job.launcher"
 

@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 from typing import Any, ClassVar
 
+from localvertex._base.compiled.spec import Container, Importer
 from localvertex.errors import TaskFailed
 from localvertex.executors.attempt import Attempt
 from localvertex.executors.google_cloud.resources import single_resource
@@ -17,7 +18,6 @@ from localvertex.jobs.tuning import run
 from localvertex.jobs.tuning.trial import as_client_json
 from localvertex.processes import logs
 from localvertex.store.steps import folders as step_folders
-from localvertex_base.compiled.spec import Container, Importer
 
 _SIGNATURE = re.compile(r"^def \w+\(\s*gcp_resources\s*:\s*str,?\s*\)", re.MULTILINE)
 

@@ -4,10 +4,10 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
+from localvertex._base.userinput.errors import UserError
 from localvertex.errors import TaskFailed
 from localvertex.jobs.job import CustomJob
 from localvertex.values import facts
-from localvertex_base.userinput.errors import UserError
 
 
 class Action(StrEnum):

@@ -12,11 +12,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from localvertex._base.lines import WriteLine
+from localvertex._base.userinput.errors import UserError
+from localvertex._base.userinput.regular_files import open_regular
 from localvertex.jobs.faults.faults import DEFAULT_GRACE_SECONDS, NOT_SPOT, Action, Fault
 from localvertex.jobs.job import CustomJob
-from localvertex_base.lines import WriteLine
-from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.regular_files import open_regular
 
 FILE = "fault-requests.jsonl"
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from localvertex._base.userinput.shape import LARGEST
 from localvertex.jobs.goodput import thinning
 from localvertex.jobs.goodput.progress import LARGEST_FIGURE, Event, Progress
-from localvertex_base.userinput.shape import LARGEST
 
 _CHUNK_BYTES, _MAX_CHUNKS = 4 << 20, 256
 """Bytes per read, and reads per replica and call: a file may have any size, and grow faster than it is read."""

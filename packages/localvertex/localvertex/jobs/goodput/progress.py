@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from localvertex_base.userinput.shape import LARGEST
+from localvertex._base.userinput.shape import LARGEST
 
 Event = dict[str, Any]
 

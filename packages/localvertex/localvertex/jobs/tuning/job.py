@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from localvertex._base.userinput.errors import UserError
+from localvertex._base.userinput.spelling import quote
 from localvertex.errors import TaskFailed
 from localvertex.jobs.job import CustomJob, TrialVariables
 from localvertex.jobs.tuning.message import Message
 from localvertex.jobs.tuning.study import Study, read_study
 from localvertex.jobs.tuning.suggestions import Point, argument
-from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.spelling import quote
 
 METRIC_FILE = "output.metrics"
 """In the folder of a trial; cloudml-hypertune's default name."""

@@ -4,8 +4,8 @@ import math
 from enum import IntEnum
 from typing import Any, TypeVar
 
-from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.spelling import did_you_mean, join_or, quote
+from localvertex._base.userinput.errors import UserError
+from localvertex._base.userinput.spelling import did_you_mean, join_or, quote
 
 Enumeration = TypeVar("Enumeration", bound=IntEnum)
 

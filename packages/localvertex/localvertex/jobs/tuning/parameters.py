@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from typing import Any
 
+from localvertex._base.userinput.errors import UserError
+from localvertex._base.userinput.spelling import join_or, quote
 from localvertex.jobs.tuning.message import Message, parse_number
-from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.spelling import join_or, quote
 
 Value = str | int | float
 

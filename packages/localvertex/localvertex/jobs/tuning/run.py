@@ -12,6 +12,8 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
 
+from localvertex._base.lines import WriteLine
+from localvertex._base.userinput import atomic_write
 from localvertex.errors import Cancelled, TaskFailed
 from localvertex.jobs.goodput.goodput import add_up
 from localvertex.jobs.status import JobState, JobStatus, Outcome
@@ -21,8 +23,6 @@ from localvertex.jobs.tuning.trial import Trial
 from localvertex.jobs.tuning.trial_run import RunJob, TrialRun, gpu_slots
 from localvertex.store import executor_files
 from localvertex.store.steps.logs import TRIALS
-from localvertex_base.lines import WriteLine
-from localvertex_base.userinput import atomic_write
 
 FILE = "hyperparameter_tuning_job.json"
 """In the job's folder: its state and its trials, with the API's names."""

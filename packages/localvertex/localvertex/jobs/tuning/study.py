@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
+from localvertex._base.userinput.errors import UserError
 from localvertex.jobs.tuning.message import Message
 from localvertex.jobs.tuning.parameters import Parameter, ValueKind, read_parameter
-from localvertex_base.userinput.errors import UserError
 
 
 class Algorithm(IntEnum):

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from localvertex._base.userinput import atomic_write
 from localvertex.jobs.tuning.measurements import Measurement
 from localvertex.jobs.tuning.suggestions import Point
 from localvertex.store import record
-from localvertex_base.userinput import atomic_write
 
 FILE = "trial.json"
 

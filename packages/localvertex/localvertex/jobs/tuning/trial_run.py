@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from localvertex._base.lines import WriteLine
 from localvertex.containers.gpus import visible_gpus
 from localvertex.errors import TaskFailed
 from localvertex.jobs.gpus import num_gpus_of
@@ -13,7 +14,6 @@ from localvertex.jobs.status import JobStatus, Outcome
 from localvertex.jobs.tuning.job import METRIC_FILE, TuningJob
 from localvertex.jobs.tuning.measurements import MetricFile
 from localvertex.jobs.tuning.trial import Trial
-from localvertex_base.lines import WriteLine
 
 
 @dataclass(kw_only=True, eq=False)

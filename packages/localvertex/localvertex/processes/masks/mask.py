@@ -17,12 +17,12 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from localvertex._base import linux
+from localvertex._base.userinput import temporary
 from localvertex.errors import TaskFailed
 from localvertex.processes.answers import ask
 from localvertex.processes.masks import secret_places
 from localvertex.processes.masks.stand_in import MODELS, OF_THE_SERVER, PRIVATE, RECORD, StandInFolder
-from localvertex_base import linux
-from localvertex_base.userinput import temporary
 
 _ENVIRONMENTS = "environments"
 """In the private folder."""

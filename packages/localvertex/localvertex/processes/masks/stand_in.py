@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
-from localvertex_base.userinput.spelling import on_one_line
+from localvertex._base.userinput.spelling import on_one_line
 
 RECORD = "run.json"
 PRIVATE, MODELS = ".localvertex", "models"

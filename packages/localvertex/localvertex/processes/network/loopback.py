@@ -7,9 +7,9 @@ program copy a socket of another process of the same user, pidfd_getfd(2), and b
 import os
 from collections.abc import Iterable
 
+from localvertex._base import linux
+from localvertex._base.lines import WriteLine
 from localvertex.processes.network import sockets
-from localvertex_base import linux
-from localvertex_base.lines import WriteLine
 
 _WARNING = (
     "warning: other machines may reach port {} of this job, which has no authentication, and it cannot be confined to "

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from localvertex_base import linux
+from localvertex._base import linux
 
 _LISTENING, _ESTABLISHED = "0A", "01"
 

@@ -4,12 +4,12 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from localvertex._base.compiled.spec import Importer, Pipeline
+from localvertex._base.userinput.errors import UserError
 from localvertex.credentials.emulator import has_emulator
 from localvertex.errors import Refusal
 from localvertex.executors.python_step import PythonStepExecutor
 from localvertex.values.buckets import Buckets, OutsideBucket, addresses, is_mounted
-from localvertex_base.compiled.spec import Importer, Pipeline
-from localvertex_base.userinput.errors import UserError
 
 _Used = tuple[str, str, bool]
 """Where an address is, the address, and whether something is imported from it, so that a file must be there."""

@@ -8,13 +8,13 @@ import re
 import sys
 from collections.abc import Iterator
 
+from localvertex._base.compiled.spec import Pipeline
 from localvertex.containers.choice import Choice
 from localvertex.containers.stand_ins import advice, is_plain
 from localvertex.errors import Refusal
 from localvertex.executors.python_step import PythonStepExecutor, installs_packages
 from localvertex.processes.interpreters import OWN
 from localvertex.values.repository import Repository
-from localvertex_base.compiled.spec import Pipeline
 
 _MAY_FIND_MORE = re.compile(r"\bpip\b|\bsys\.path\b|\bsite\b|PYTHONPATH")
 """Steps that install packages or look for modules themselves."""

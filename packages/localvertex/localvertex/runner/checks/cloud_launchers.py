@@ -6,11 +6,11 @@ or changes resources in Google Cloud.
 
 import re
 
+from localvertex._base.compiled.launchers import is_google_image, launcher_module
+from localvertex._base.compiled.spec import Container, Pipeline
 from localvertex.errors import Refusal
 from localvertex.executors import runs_given_command
 from localvertex.executors.python_step import PythonStepExecutor
-from localvertex_base.compiled.launchers import is_google_image, launcher_module
-from localvertex_base.compiled.spec import Container, Pipeline
 
 CALLS_BIGQUERY = "calls BigQuery: give its outputs"
 _BIGQUERY = re.compile(r"\bgoogle\.cloud(?:\.| import )bigquery\b")

@@ -2,6 +2,9 @@
 
 from collections.abc import Iterator
 
+from localvertex._base.compiled.launchers import launcher_module
+from localvertex._base.compiled.payload import mentioned_inputs
+from localvertex._base.compiled.spec import Container, Pipeline, TaskSpec
 from localvertex.containers.choice import Choice
 from localvertex.containers.programs import missing
 from localvertex.containers.stand_ins import source_of
@@ -13,9 +16,6 @@ from localvertex.executors.python_step import MODULES
 from localvertex.jobs import images
 from localvertex.values.arguments import expand_arguments
 from localvertex.values.placeholders import Unresolvable
-from localvertex_base.compiled.launchers import launcher_module
-from localvertex_base.compiled.payload import mentioned_inputs
-from localvertex_base.compiled.spec import Container, Pipeline, TaskSpec
 
 
 def refusals(pipeline: Pipeline, choice: Choice) -> list[Refusal]:

@@ -3,14 +3,14 @@
 import shlex
 from dataclasses import replace
 
+from localvertex._base.compiled.spec import Container, Pipeline
+from localvertex._base.userinput.errors import UserError
 from localvertex.containers.choice import Choice
 from localvertex.containers.stand_ins import StandIns, source_of
 from localvertex.executors import find_executor
 from localvertex.executors.container_command import ContainerCommandExecutor
 from localvertex.executors.custom_job import CustomJobExecutor
 from localvertex.values.arguments import CommandPrefixes
-from localvertex_base.compiled.spec import Container, Pipeline
-from localvertex_base.userinput.errors import UserError
 
 
 def from_options(options: list[str]) -> dict[str, tuple[str, ...]]:

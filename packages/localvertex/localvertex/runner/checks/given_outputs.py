@@ -10,13 +10,13 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from localvertex._base.compiled.parameters import ParameterSpec, ParameterType, convert
+from localvertex._base.compiled.spec import ArtifactSpec, Component, Dag, Pipeline, TaskSpec
+from localvertex._base.userinput.errors import UserError
+from localvertex._base.userinput.spelling import did_you_mean, quote
 from localvertex.store.executor_files import RESOURCES, UPLOAD
 from localvertex.store.task import title_of
 from localvertex.values.configuration import Configuration, key, path_in, toml
-from localvertex_base.compiled.spec import ArtifactSpec, Component, Dag, Pipeline, TaskSpec
-from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.parameters import ParameterSpec, ParameterType, convert
-from localvertex_base.userinput.spelling import did_you_mean, quote
 
 _MAX_TASKS, _MAX_DEPTH = 10_000, 50
 """A pipeline with more is refused."""

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import date
 from typing import Any
 
-from accelerators.job.values import RuntimeValue
-from accelerators.pipeline.check import check_payload
-from accelerators.pipeline.graph import Graph
-from accelerators.pipeline.payload import Payload, build
+from localvertex._base.compiled.parameters import restore_integers
+from localvertex._base.compiled.spec import Pipeline
+from localvertex._base.nested import parts
+from localvertex._base.userinput.errors import UserError
 from localvertex.containers.choice import Choice
 from localvertex.containers.stand_ins import source_of
 from localvertex.executors.custom_job import CustomJobExecutor
@@ -21,10 +21,10 @@ from localvertex.executors.launcher import without_empty
 from localvertex.jobs.job import missing_command
 from localvertex.jobs.tuning.job import COUNTS, read_counts
 from localvertex.jobs.tuning.study import read_study
-from localvertex_base.compiled.spec import Pipeline
-from localvertex_base.nested import parts
-from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.parameters import restore_integers
+from localvertex.machines.job.values import RuntimeValue
+from localvertex.machines.pipeline.check import check_payload
+from localvertex.machines.pipeline.graph import Graph
+from localvertex.machines.pipeline.payload import Payload, build
 
 _POOLS = "job_spec.worker_pool_specs"
 _STUDY = "study_spec"

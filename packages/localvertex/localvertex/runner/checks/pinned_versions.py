@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from pathlib import Path
 
+from localvertex._base.compiled.spec import Pipeline
+from localvertex._base.lines import WriteLine
 from localvertex.containers.stand_ins import StandIns
 from localvertex.errors import Refusal, Refused
 from localvertex.executors import find_executor
@@ -10,8 +12,6 @@ from localvertex.executors.python_step import PythonStepExecutor, missing_instal
 from localvertex.processes import pins
 from localvertex.runner.checks.proposal import proposed, text_of
 from localvertex.values.configuration import Configuration
-from localvertex_base.compiled.spec import Pipeline
-from localvertex_base.lines import WriteLine
 
 
 def replacements(

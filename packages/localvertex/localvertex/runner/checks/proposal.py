@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from localvertex._base.compiled.spec import Container, Pipeline
 from localvertex.containers.stand_ins import advice, is_plain
 from localvertex.errors import Refusal
 from localvertex.executors.python_step import missing_module
@@ -18,7 +19,6 @@ from localvertex.store.steps.failure import cannot_run_here
 from localvertex.store.task import State
 from localvertex.values.configuration import Configuration, key, toml
 from localvertex.values.repository import Repository
-from localvertex_base.compiled.spec import Container, Pipeline
 
 Tables = dict[tuple[str, ...], dict[str, Any]]
 """Tables of a localvertex.toml by their names."""

@@ -4,17 +4,17 @@ from collections.abc import Mapping
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
+from localvertex._base.compiled import platforms
+from localvertex._base.compiled.parameters import ParameterType
+from localvertex._base.compiled.spec import Component, Container, Dag, Pipeline, TaskSpec
+from localvertex._base.nested import parts
+from localvertex._base.userinput.spelling import quote
 from localvertex.containers.choice import Choice
 from localvertex.errors import Refusal
 from localvertex.executors import find_executor
 from localvertex.runner.checks import cloud_launchers, container_commands, serving_containers, signatures
 from localvertex.values import arguments, conditions
 from localvertex.values.placeholders import unknown_placeholders
-from localvertex_base.compiled import platforms
-from localvertex_base.compiled.spec import Component, Container, Dag, Pipeline, TaskSpec
-from localvertex_base.nested import parts
-from localvertex_base.userinput.parameters import ParameterType
-from localvertex_base.userinput.spelling import quote
 
 _MAX_TASKS = 10_000
 

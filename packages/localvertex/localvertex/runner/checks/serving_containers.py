@@ -7,6 +7,8 @@ operation within one dag.
 from collections.abc import Iterator
 from typing import Any
 
+from localvertex._base.compiled.spec import Dag, Importer, Pipeline, TaskSpec
+from localvertex._base.userinput.errors import UserError
 from localvertex.containers.choice import Choice
 from localvertex.containers.serving.container import ServingContainer
 from localvertex.errors import Refusal
@@ -14,8 +16,6 @@ from localvertex.executors.google_cloud.batch_predict import BatchPredictExecuto
 from localvertex.executors.google_cloud.model_deploy import ModelDeployExecutor
 from localvertex.executors.model_upload import ModelUploadExecutor, snake_case
 from localvertex.store.executor_files import UPLOAD
-from localvertex_base.compiled.spec import Dag, Importer, Pipeline, TaskSpec
-from localvertex_base.userinput.errors import UserError
 
 _UNMANAGED = "unmanaged_container_model"
 

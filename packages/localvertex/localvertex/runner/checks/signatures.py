@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from typing import Any
 
+from localvertex._base.compiled.parameters import ParameterSpec, convert
+from localvertex._base.compiled.payload import PLACEHOLDER
+from localvertex._base.compiled.spec import Component, Container, Importer, TaskSpec
+from localvertex._base.userinput.spelling import quote
 from localvertex.values.placeholders import references
-from localvertex_base.compiled.payload import PLACEHOLDER
-from localvertex_base.compiled.spec import Component, Container, Importer, TaskSpec
-from localvertex_base.userinput.parameters import ParameterSpec, convert
-from localvertex_base.userinput.spelling import quote
 
 _MAX_RETRIES = 1_000
 """Maximum retries of a step; with more, a step that never succeeds would repeat for hours."""

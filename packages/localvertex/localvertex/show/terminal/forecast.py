@@ -6,11 +6,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from localvertex._base.compiled.load import load
+from localvertex._base.compiled.spec import Component, Pipeline, TaskSpec
+from localvertex._base.userinput.errors import UserError
 from localvertex.store import outcome, record, run_folder
 from localvertex.store.task import State, Task
-from localvertex_base.compiled.load import load
-from localvertex_base.compiled.spec import Component, Pipeline, TaskSpec
-from localvertex_base.userinput.errors import UserError
 
 _MAX_READ = 20
 """Runs of the work folder that are read, the newest first; records of large runs take seconds."""

@@ -6,10 +6,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from localvertex._base.userinput.cli import command_word
+from localvertex._base.userinput.spelling import quote
 from localvertex.processes.sinks import MASK
 from localvertex.show.terminal import wrong_input
-from localvertex_base.userinput.cli import command_word
-from localvertex_base.userinput.spelling import quote
 
 
 def sentence(content: dict[str, Any]) -> str:

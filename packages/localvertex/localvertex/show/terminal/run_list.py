@@ -7,12 +7,12 @@ from typing import Any
 from rich.cells import cell_len
 from rich.text import Text
 
+from localvertex._base.userinput.spelling import on_one_line
 from localvertex.show import results
 from localvertex.show.terminal.rows import align, num_fitting, wrap
 from localvertex.show.terminal.summary import console, seconds_of, state_text
 from localvertex.store import outcome
 from localvertex.store.task import State
-from localvertex_base.userinput.spelling import on_one_line
 
 _COLUMNS = ("run", "state", "seconds", "result", "started", "pipeline")
 _RIGHT = "seconds"

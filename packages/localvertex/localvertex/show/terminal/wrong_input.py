@@ -9,10 +9,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from localvertex._base.compiled.load import load
+from localvertex._base.userinput.errors import UserError
 from localvertex.store import run_folder
 from localvertex.store.steps.failure import WRONG_INPUT
-from localvertex_base.compiled.load import load
-from localvertex_base.userinput.errors import UserError
 
 _PLACEHOLDER = "VALUE"
 

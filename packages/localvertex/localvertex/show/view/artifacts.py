@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from localvertex._base.userinput.regular_files import open_regular
 from localvertex.show.view.inside import is_inside
 from localvertex.store.task import Artifact
 from localvertex.values.buckets import Buckets, OutsideBucket
-from localvertex_base.userinput.regular_files import open_regular
 
 PAGE = "system.HTML"
 """The title of the schema of pages that steps write."""

@@ -3,12 +3,12 @@
 from pathlib import Path
 from typing import Any
 
+from localvertex._base.compiled.spec import Pipeline
 from localvertex.show import results
 from localvertex.show.view.groups import split_description
 from localvertex.store import outcome, record
 from localvertex.store.steps import failure
 from localvertex.store.task import State
-from localvertex_base.compiled.spec import Pipeline
 
 
 def of_run(run_dir: Path, content: dict[str, Any], *, state: str, error: str | None) -> dict[str, Any]:

@@ -6,11 +6,11 @@ from collections.abc import Set
 from dataclasses import replace
 from typing import Any
 
+from localvertex._base.compiled.spec import Dag, Importer, Pipeline, TaskSpec
 from localvertex.runner.checks.refusals import circles
 from localvertex.show.view import box as kinds, layout
 from localvertex.show.view.box import HEADER, HEIGHT, PADDING, Box
 from localvertex.store.task import State
-from localvertex_base.compiled.spec import Dag, Importer, Pipeline, TaskSpec
 
 _MAX_BOXES = 600
 """With more boxes than this, inner groups are drawn closed."""

@@ -12,8 +12,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from localvertex_base.userinput.parameters import ParameterSpec, ParameterType
-from localvertex_base.userinput.spelling import quote
+from localvertex._base.compiled.parameters import ParameterSpec, ParameterType
+from localvertex._base.userinput.spelling import quote
 
 _HEADING = re.compile(r"(?P<title>[A-Z][\w ]{0,30}): *(?P<names>(?:; *)?\w+(?: *[,;] *\w+)*)")
 _WORDS = {

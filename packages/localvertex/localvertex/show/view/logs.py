@@ -5,9 +5,9 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from localvertex._base.userinput.regular_files import open_regular
 from localvertex.show.view.inside import is_inside
 from localvertex.store.steps import logs as step_logs
-from localvertex_base.userinput.regular_files import open_regular
 
 MOST_BYTES = 256 << 10
 """Of one piece."""

@@ -1,14 +1,14 @@
 """Whether a record has the types that the console relies on: a user may have edited it, or a disk damaged it.
 
-The shapes use `localvertex_base.userinput.shape`.
+The shapes use `localvertex._base.userinput.shape`.
 """
 
 from pathlib import Path
 from typing import Any
 
+from localvertex._base.userinput.shape import NUMBER, OPTIONAL_NUMBER, Wrong, check
 from localvertex.store import record
 from localvertex.store.task import State
-from localvertex_base.userinput.shape import NUMBER, OPTIONAL_NUMBER, Wrong, check
 
 _TEXT, _INTEGER = str | None, int | None
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from localvertex_base.userinput import atomic_write
+from localvertex._base.userinput import atomic_write
 
 FILE = "change.json"
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from localvertex._base.userinput import atomic_write
 from localvertex.store import record
 from localvertex.store.models.reading import object_in
-from localvertex_base.userinput import atomic_write
 
 _FOLDER = "evaluations"
 

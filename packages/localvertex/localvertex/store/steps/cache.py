@@ -11,14 +11,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from localvertex._base.compiled.spec import Component, Container
+from localvertex._base.lines import WriteLine
+from localvertex._base.userinput import atomic_write
+from localvertex._base.userinput.unique_keys import RepeatedKey, load_json
 from localvertex.credentials.secrets import Secrets
 from localvertex.store import executor_files, record, registry
 from localvertex.store.task import Artifact, Values
 from localvertex.values.buckets import Buckets
-from localvertex_base.compiled.spec import Component, Container
-from localvertex_base.lines import WriteLine
-from localvertex_base.userinput import atomic_write
-from localvertex_base.userinput.unique_keys import RepeatedKey, load_json
 
 _DIGEST = "sha256"
 """The field of a record that contains the digest of all other fields."""

@@ -188,8 +188,8 @@ HOSTILE = {
 def test_a_hostile_record_is_refused_in_one_line(
     write: Callable[[Any], Path], content: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    from localvertex._base.userinput import cli
     from localvertex.commands import commands
-    from localvertex_base.userinput import cli
 
     path = write(content)
     options = Namespace(command="probe", action="diff", record=path)

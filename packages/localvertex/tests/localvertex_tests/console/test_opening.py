@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
+from localvertex._base.userinput.errors import UserError
 from localvertex.api.access import token_file
 from localvertex.console import opening
-from localvertex_base.userinput.errors import UserError
 from vertex_testing.browser import PATIENCE_MS, browser as browser, needs_chromium
 from vertex_testing.server import Server, wait_until
 from vertex_testing.terminal import Terminal

@@ -15,9 +15,9 @@ from google.protobuf import json_format
 from localvertex_tests.credentials.operations import compile_operation, operations
 
 from localvertex import executors
+from localvertex._base.compiled.spec import Container, Pipeline
 from localvertex.errors import Refused, UserError
 from localvertex.runner.engine import open_file
-from localvertex_base.compiled.spec import Container, Pipeline
 
 PAGE = Path(__file__).parents[3] / "docs" / "google-operations.md"
 RUNS, NEEDS_IMAGE, REFUSED = "Runs locally", "Needs `--image`", "Refused"

@@ -5,8 +5,8 @@ import textwrap
 from collections.abc import Iterable
 from pathlib import Path
 
-from localvertex_base.compiled.platforms import NO_EFFECT
-from localvertex_base.compiled.treatment import Here, Treatment, treatments
+from localvertex._base.compiled.platforms import NO_EFFECT
+from localvertex._base.compiled.treatment import Here, Treatment, treatments
 
 PAGE = Path(__file__).parents[3] / "docs" / "compiled-file.md"
 
@@ -14,7 +14,7 @@ _TOP = """\
 # Compiled files: field by field
 
 What `localvertex run` does with each field of a compiled pipeline and of a PipelineJob. This page is generated from
-`localvertex_base/compiled/treatment.csv`, which the reader follows, and tests prove each row with a compiled file.
+`localvertex/_base/compiled/treatment.csv`, which the reader follows, and tests prove each row with a compiled file.
 Google's operations have [their own page](google-operations.md).
 
 | word | meaning |

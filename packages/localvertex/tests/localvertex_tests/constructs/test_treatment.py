@@ -11,9 +11,9 @@ from localvertex_tests.constructs.older.compile import FILES as OLDER_FILES
 from localvertex_tests.constructs.page import PAGE, written
 
 import localvertex
-from localvertex_base.compiled.fields import Fields
-from localvertex_base.compiled.load import load
-from localvertex_base.compiled.treatment import Here, Treatment, treatments
+from localvertex._base.compiled.fields import Fields
+from localvertex._base.compiled.load import load
+from localvertex._base.compiled.treatment import Here, Treatment, treatments
 
 CONSTRUCTS = all_constructs()
 ROWS = {f"{row.message}.{row.field}": row for row in treatments().values()}
@@ -28,7 +28,7 @@ def fields() -> dict[str, set[protocol.Field]]:
 
 def test_every_field_of_the_protocol_is_in_the_table_once() -> None:
     assert set(treatments()) == protocol.every_field()
-    text = (Path(__file__).parents[3] / "localvertex_base" / "compiled" / "treatment.csv").read_text()
+    text = (Path(__file__).parents[3] / "localvertex" / "_base" / "compiled" / "treatment.csv").read_text()
     assert len(text.splitlines()) == len(treatments()) + 1
 
 
@@ -64,7 +64,7 @@ def test_the_reader_takes_what_the_table_says_it_reads(monkeypatch: pytest.Monke
             load(path)
         except localvertex.UserError:
             continue
-    # The second document is read by `localvertex_base.compiled.platforms`, by path; the proofs above cover it.
+    # The second document is read by `localvertex._base.compiled.platforms`, by path; the proofs above cover it.
     second = {name for name, _ in protocol._fields(protocol.PLATFORMS, set())}
     is_read = (Here.AS_ON_VERTEX, Here.DIFFERENTLY)
     expected = {key for key, row in treatments().items() if row.here in is_read and row.message not in second}

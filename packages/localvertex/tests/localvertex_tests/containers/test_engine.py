@@ -11,10 +11,10 @@ from kfp import dsl
 from localvertex_tests.containers.conftest import install_engine
 
 import localvertex
+from localvertex._base.userinput.errors import UserError
 from localvertex.containers.call import ContainerCommand, Prepared
 from localvertex.containers.engine import Engine
 from localvertex.containers.options import ContainerOptions
-from localvertex_base.userinput.errors import UserError
 from vertex_testing.runs import Command, Compile, Execute, FindTask
 
 

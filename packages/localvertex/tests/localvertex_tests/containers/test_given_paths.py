@@ -8,8 +8,8 @@ import pytest
 from kfp import dsl
 
 import localvertex
+from localvertex._base.userinput.errors import UserError
 from localvertex.containers.mounts import output_folders
-from localvertex_base.userinput.errors import UserError
 from vertex_testing.runs import Execute, FindTask
 
 

@@ -14,6 +14,7 @@ from kfp import dsl
 from localvertex_tests.processes.test_environments import make_old_kfp, make_wheel
 
 import localvertex
+from localvertex._base.userinput.errors import UserError
 from localvertex.containers.stand_ins import StandIn, StandIns
 from localvertex.errors import Refused
 from localvertex.processes import interpreters
@@ -21,7 +22,6 @@ from localvertex.runner import engine
 from localvertex.runner.options import Options
 from localvertex.values import configuration
 from localvertex.values.configuration import Configuration
-from localvertex_base.userinput.errors import UserError
 from vertex_testing.runs import Compile, Execute, FindTask
 
 IMAGE = "gcr.io/project/train"

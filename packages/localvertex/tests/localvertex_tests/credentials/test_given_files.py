@@ -9,6 +9,7 @@ from google_cloud_pipeline_components.v1.custom_job import CustomTrainingJobOp
 from kfp import dsl
 
 import localvertex
+from localvertex._base.userinput.errors import UserError
 from localvertex.errors import TaskFailed
 from localvertex.runner.engine import check
 from localvertex.runner.options import Options
@@ -16,7 +17,6 @@ from localvertex.store import removal
 from localvertex.store.copies import Copies
 from localvertex.values import configuration
 from localvertex.values.buckets import Buckets, OutsideBucket
-from localvertex_base.userinput.errors import UserError
 from vertex_testing.runs import STEP, Compile, Execute, FindTask
 
 

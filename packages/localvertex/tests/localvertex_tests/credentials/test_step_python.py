@@ -10,12 +10,12 @@ from contextlib import closing, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+from localvertex._base import step_endpoint
+from localvertex._base.step_endpoint import VARIABLE, StepEndpoint
 from localvertex.credentials import step_python
 from localvertex.credentials.isolation import NoCredentials, UserCredentials
 from localvertex.credentials.step_python import sitecustomize
 from localvertex.values import buckets
-from localvertex_base.userinput import step_endpoint
-from localvertex_base.userinput.step_endpoint import VARIABLE, StepEndpoint
 
 FOLDER = str(Path(step_python.__file__).parent)
 

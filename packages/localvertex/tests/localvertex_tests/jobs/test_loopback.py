@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from localvertex._base import linux
 from localvertex.jobs import JobState, Outcome
 from localvertex.processes.network import loopback
-from localvertex_base import linux
 
 # Listens on all interfaces at the replica's address, and waits until its socket is bound to the loopback device.
 LISTEN = """

@@ -13,8 +13,8 @@ from kfp import dsl
 from localvertex_tests.processes.test_environments import make_wheel
 from localvertex_tests.support.own_environment import users_environment
 
+from localvertex._base.userinput import temporary
 from localvertex.containers.options import ContainerOptions
-from localvertex_base.userinput import temporary
 from vertex_testing.runs import STEP, Execute, FindTask
 
 LOOK = "python3 -c 'import tinypkg; print(\"found\", tinypkg.VERSION)' && tiny-program"

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 import localvertex
+from localvertex._base import linux
 from localvertex.errors import Cancelled, TaskFailed
 from localvertex.processes.processes import MAX_ARGUMENT_BYTES, Processes
-from localvertex_base import linux
 
 SUPERVISOR = Path(localvertex.__file__).parent / "processes" / "supervisor.py"
 

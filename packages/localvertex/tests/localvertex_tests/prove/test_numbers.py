@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from localvertex._base.userinput.errors import UserError
 from localvertex.commands.prove.numbers import Point, is_measure, pattern, read_log
-from localvertex_base.userinput.errors import UserError
 
 
 def read(*lines: str, patterns: tuple[str, ...] = ()) -> list[Point]:

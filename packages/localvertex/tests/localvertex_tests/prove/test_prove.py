@@ -22,7 +22,7 @@ from playwright.sync_api import Browser, expect
 from vertex_testing.browser import browser as browser, needs_chromium, opened_report
 from vertex_testing.server import wait_until
 
-PIPELINES = Path(__file__).parents[2] / "data" / "accelerators" / "pipelines"
+PIPELINES = Path(__file__).parents[2] / "data" / "machines" / "pipelines"
 TRAININGS = Path(__file__).parent / "trainings"
 WRONG = {
     "schedule": {"learning-rate schedule not restored"},

@@ -12,10 +12,10 @@ from google_cloud_pipeline_components.v1.bigquery import BigqueryQueryJobOp
 from kfp import dsl
 
 import localvertex
+from localvertex._base.userinput.errors import UserError
 from localvertex.runner.engine import open_file
 from localvertex.runner.options import Options
 from localvertex.values import configuration
-from localvertex_base.userinput.errors import UserError
 from vertex_testing.server import wait_until
 
 Read = Callable[[str], configuration.Configuration]

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
+from localvertex._base.userinput.errors import UserError
 from localvertex.containers.options import ContainerOptions
 from localvertex.jobs.faults import faults
 from localvertex.runner.options import Options
 from localvertex.runner.repeated_options import merge_options, words
-from localvertex_base.userinput.errors import UserError
 
 
 def test_options_without_further_rights_are_those_of_the_run(tmp_path: Path) -> None:

@@ -15,9 +15,9 @@ from localvertex_tests.support.axe import problems_of
 from playwright.sync_api import Browser, expect
 
 import localvertex
+from localvertex._base.compiled.load import load
 from localvertex.credentials.secrets import Secrets
 from localvertex.show import report
-from localvertex_base.compiled.load import load
 from vertex_testing.browser import browser as browser, needs_chromium, opened_report
 
 pytestmark = [pytest.mark.slow, needs_chromium]

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from localvertex_tests.constructs.construct import FOLDER
 
+from localvertex._base.compiled.load import load
+from localvertex._base.compiled.reader import read_pipeline
+from localvertex._base.compiled.spec import Pipeline
+from localvertex._base.userinput.errors import UserError
 from localvertex.show.view import graph
 from localvertex.show.view.box import HEADER, IMPORTER, STEP, Box
-from localvertex_base.compiled.load import load
-from localvertex_base.compiled.reader import read_pipeline
-from localvertex_base.compiled.spec import Pipeline
-from localvertex_base.userinput.errors import UserError
 
 MARGIN = 0.2
 """Coordinates have one decimal."""

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from localvertex._base.compiled.load import load
+from localvertex._base.compiled.parameters import ParameterSpec, ParameterType
 from localvertex.show.view.fields import of_file
 from localvertex.show.view.groups import documented_choices, documented_problem, split_description
-from localvertex_base.compiled.load import load
-from localvertex_base.userinput.parameters import ParameterSpec, ParameterType
 
 
 def text(description: str = "", default: Any = "a") -> ParameterSpec:

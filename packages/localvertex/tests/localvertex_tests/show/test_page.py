@@ -13,9 +13,9 @@ from kfp.dsl import HTML, ClassificationMetrics, Metrics, Model, Output
 from markdown_it import MarkdownIt
 
 import localvertex
+from localvertex._base.compiled.load import load
 from localvertex.credentials.secrets import Secrets
 from localvertex.show import bundle, report
-from localvertex_base.compiled.load import load
 from vertex_testing.html import report_data
 from vertex_testing.runs import STEP, Compile, Execute
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from localvertex._base.compiled.spec import Component, Dag, TaskSpec
 from localvertex.store.steps import failure, logs as step_logs
 from localvertex.store.task import State, Task
-from localvertex_base.compiled.spec import Component, Dag, TaskSpec
 
 
 def new_task(name: str, *, parent: Task | None = None, component: Component, **values: Any) -> Task:

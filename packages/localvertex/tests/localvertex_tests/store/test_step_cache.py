@@ -9,10 +9,10 @@ import pytest
 from kfp import dsl
 from kfp.dsl import Dataset, Input, Output
 
+from localvertex._base.compiled.parameters import ParameterSpec, ParameterType
+from localvertex._base.compiled.spec import ArtifactSpec, Component, Container
 from localvertex.store.steps import cache as step_cache
 from localvertex.store.task import Values
-from localvertex_base.compiled.spec import ArtifactSpec, Component, Container
-from localvertex_base.userinput.parameters import ParameterSpec, ParameterType
 from vertex_testing.runs import STEP, Execute, FindTask, Record
 
 

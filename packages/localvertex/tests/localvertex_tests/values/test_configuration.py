@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from localvertex._base.userinput.errors import UserError
 from localvertex.values.configuration import MAX_BYTES, Configuration, find, quoted, read
-from localvertex_base.userinput.errors import UserError
 
 WHOLE = """
 [step.train]

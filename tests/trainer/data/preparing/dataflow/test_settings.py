@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput.errors import UserError
 from trainer.data.preparing.dataflow.service import emulator
 from trainer.data.preparing.dataflow.settings import Settings
 

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from exact_resume.files import storage
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput.errors import UserError
 from tests.trainer.data.preparing.dataflow.test_settings import GIVEN
 from trainer import prepare
 from trainer.data.preparing import parts

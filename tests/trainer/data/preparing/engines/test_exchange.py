@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput.errors import UserError
 from tests.support import work_items
 from trainer.command_line import TrainingError
 from trainer.data.preparing import versions

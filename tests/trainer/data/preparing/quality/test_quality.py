@@ -15,7 +15,7 @@ import pytest
 from PIL import Image, ImageDraw, ImageEnhance, ImageOps
 from sklearn.datasets import load_digits
 
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput.errors import UserError
 from trainer.data import dataset
 from trainer.data.preparing.quality import kinds
 from trainer.data.splits import SPLITS

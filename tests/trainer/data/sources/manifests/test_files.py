@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput.errors import UserError
 from trainer.data.sources.factory import open_source
 from trainer.data.sources.layout import ListedSource
 from trainer.data.sources.manifests.files import find

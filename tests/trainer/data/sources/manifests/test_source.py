@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from localvertex_base.userinput.errors import UserError
+from localvertex._base.userinput.errors import UserError
 from trainer.data.sources.factory import open_source
 from trainer.data.sources.manifests import source as manifests
 from trainer.data.sources.source import Source

@@ -19,11 +19,11 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 from starlette.routing import Route
 
+from localvertex._base.userinput.errors import UserError
+from localvertex._base.userinput.reading import parse_json
 from localvertex.api.rest.errors import ApiError, Status, error_body, invalid, not_written
 from localvertex.api.rest.json_response import JsonResponse
 from localvertex.api.rest.storage.objects import Objects, PreconditionFailed
-from localvertex_base.userinput.errors import UserError
-from localvertex_base.userinput.reading import parse_json
 
 _OBJECT, _UPLOADS = "/storage/v1/b/{bucket}/o/{name:path}", "/upload/storage/v1/b/{bucket}/o"
 

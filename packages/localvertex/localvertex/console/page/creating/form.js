@@ -79,7 +79,7 @@ const Lines = ({ texts }) =>
   html`<ul>${texts.map((each) => html`<li key=${each} class="description">${each}</li>`)}</ul>`;
 
 /**
- * The machine check of `python -m accelerators check`, for the region chosen.
+ * The machine check of `python -m localvertex machines check`, for the region chosen.
  * @param {object} props
  * @param {MachineFindings} props.check
  * @param {DraftState} props.draft

@@ -20,10 +20,10 @@ from localvertex_tests.api.access.test_token import NOBODY, as_root
 from starlette.routing import Route
 
 from localvertex import client
+from localvertex._base.userinput.errors import UserError
 from localvertex.api.access.access import REFUSAL, Access
 from localvertex.api.app import application
 from localvertex.commands.service import Service
-from localvertex_base.userinput.errors import UserError
 from vertex_testing.server import PARENT, Server, wait_until
 
 pytestmark = pytest.mark.slow

@@ -255,7 +255,7 @@ def test_a_state_that_is_not_yet_on_the_disk_is_listed(lists: Lists, monkeypatch
     assert job
     with monkeypatch.context() as patch:
         patch.setattr(
-            "localvertex_base.userinput.atomic_write._write",
+            "localvertex._base.userinput.atomic_write._write",
             lambda *_: (_ for _ in ()).throw(OSError(28, "No space left")),
         )
         store.keep("pipelineJobs", "run-00000", job | {"displayName": "kept"})

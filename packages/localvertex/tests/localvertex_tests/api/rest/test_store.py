@@ -3,9 +3,9 @@
 import os
 from pathlib import Path
 
+from localvertex._base.userinput import atomic_write
 from localvertex.api.rest.store import Store
 from localvertex.store import record
-from localvertex_base.userinput import atomic_write
 
 
 def test_a_server_removes_what_a_killed_one_left_half_written(tmp_path: Path) -> None:

@@ -13,9 +13,9 @@ import pytest
 from localvertex_tests.api.rpc.clients import ROOTS, endpoint
 
 from localvertex import client
+from localvertex._base.userinput.errors import UserError
 from localvertex.api.access import token_file
 from localvertex.store import run_folder
-from localvertex_base.userinput.errors import UserError
 from vertex_testing.server import Server
 
 PROGRAM = Path(__file__).with_name("program.py")

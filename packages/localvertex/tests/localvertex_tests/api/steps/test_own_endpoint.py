@@ -17,11 +17,11 @@ import pytest
 import requests
 from kfp import dsl
 
+from localvertex._base import extras
+from localvertex._base.step_endpoint import VARIABLE, StepEndpoint
 from localvertex.api.access.step_access import StepAccess
 from localvertex.credentials.isolation import NoCredentials
 from localvertex.store import registry
-from localvertex_base import extras
-from localvertex_base.userinput.step_endpoint import VARIABLE, StepEndpoint
 from vertex_testing.own_endpoint import reachable, steps_endpoint
 from vertex_testing.runs import STEP, Compile, StartRun
 from vertex_testing.server import PARENT, wait_until

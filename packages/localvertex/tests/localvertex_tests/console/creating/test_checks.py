@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
+from localvertex._base.userinput.errors import UserError
 from localvertex.api.rest.errors import ApiError
 from localvertex.commands.service import Service
 from localvertex.console.creating.creating import Creating
 from localvertex.console.local_route import LocalCall
 from localvertex.errors import Refused
 from localvertex.runner import engine
-from localvertex_base.userinput.errors import UserError
 
 COMPILED = Path(__file__).parents[2] / "constructs" / "compiled"
 FILES = sorted(COMPILED.iterdir())

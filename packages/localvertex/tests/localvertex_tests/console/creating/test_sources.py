@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from localvertex_tests.support.run_records import run_record
 
+from localvertex._base.userinput.errors import UserError
 from localvertex.commands.service import Service
 from localvertex.console.creating.creating import Creating
 from localvertex.console.local_route import LocalCall
 from localvertex.processes.sinks import MASK
-from localvertex_base.userinput.errors import UserError
 
 COMPILED = Path(__file__).parents[2] / "constructs" / "compiled"
 

@@ -10,10 +10,10 @@ import pytest
 from localvertex_tests.constructs.construct import FOLDER
 from localvertex_tests.support.run_records import run_record, write
 
+from localvertex._base.userinput.errors import UserError
 from localvertex.api.rest.errors import ApiError
 from localvertex.console.local_route import LocalCall
 from localvertex.console.runs.graph import Graphs
-from localvertex_base.userinput.errors import UserError
 
 TIME = "2026-01-01T00:00:00.000Z"
 

@@ -23,9 +23,9 @@ from localvertex_tests.show.test_page import whole
 from localvertex_tests.support.axe import load_axe
 from playwright.sync_api import Browser, Page, expect
 
+from localvertex._base.compiled.load import load
 from localvertex.credentials.secrets import Secrets
 from localvertex.show import report
-from localvertex_base.compiled.load import load
 from vertex_testing.browser import browser as browser, needs_chromium, opened, opened_report
 from vertex_testing.server import Server, wait_until
 

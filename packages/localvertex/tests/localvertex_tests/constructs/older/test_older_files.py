@@ -8,7 +8,7 @@ from localvertex_tests.constructs.older.compile import FILES, FOLDER
 from localvertex_tests.constructs.package_index import index_is_reachable
 
 import localvertex
-from localvertex_base.compiled.load import load
+from localvertex._base.compiled.load import load
 
 NEVER = "NOT_TRIGGERED"
 SECOND_MINORS = ("2_0", "2_4", "2_9", "2_14")

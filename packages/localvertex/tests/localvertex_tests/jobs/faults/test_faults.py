@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from localvertex._base.userinput.errors import UserError
 from localvertex.errors import TaskFailed
 from localvertex.jobs import JobState, Outcome, Workspace
 from localvertex.jobs.faults import injector
 from localvertex.jobs.faults.faults import parse
-from localvertex_base.userinput.errors import UserError
 
 TRAINER = Path(__file__).parents[1].joinpath("trainer.py").read_text()
 NUM_STEPS = 30

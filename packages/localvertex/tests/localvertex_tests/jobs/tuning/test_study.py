@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from localvertex._base.userinput.errors import UserError
 from localvertex.jobs.tuning.measurements import Measurement
 from localvertex.jobs.tuning.study import Study, read_study
 from localvertex.jobs.tuning.suggestions import Point, argument, suggestions
 from localvertex.jobs.tuning.trial import Trial, as_client_json
-from localvertex_base.userinput.errors import UserError
 
 KIND = {"parameter_id": "kind", "categorical_value_spec": {"values": ["a", "b"]}}
 SIZE = {"parameter_id": "size", "discrete_value_spec": {"values": [16, 32.0, 0.5]}}

@@ -17,10 +17,10 @@ from google_cloud_pipeline_components.v1.custom_job import CustomTrainingJobOp
 from kfp import dsl
 
 import localvertex
+from localvertex._base.userinput.errors import UserError
 from localvertex.runner import engine
 from localvertex.values import configuration
 from localvertex.values.configuration import toml
-from localvertex_base.userinput.errors import UserError
 from vertex_testing.runs import STEP, Command, Compile
 
 MAX_ROUNDS = 12

@@ -12,10 +12,10 @@ from google_cloud_pipeline_components.v1.custom_job import CustomTrainingJobOp
 from kfp import dsl
 from rich.cells import cell_len
 
+from localvertex._base.compiled.spec import Component, Dag, TaskSpec
 from localvertex.show.terminal import live
 from localvertex.show.terminal.live import Live, replica_state
 from localvertex.store.task import State, Task
-from localvertex_base.compiled.spec import Component, Dag, TaskSpec
 from vertex_testing.runs import STEP, Compile
 from vertex_testing.terminal import Terminal
 

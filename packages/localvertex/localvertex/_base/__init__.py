@@ -1,0 +1,1 @@
+"""The ground floor: reading user input, and the compiled file."""

@@ -1,0 +1,240 @@
+"""The conversion of a job of AI Platform Training to a CustomJob of Vertex AI, and the check of the result."""
+
+import json
+import re
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+from localvertex._base.userinput.spelling import did_you_mean, quote
+from localvertex.machines.catalogue import nearest
+from localvertex.machines.catalogue.catalogue import Catalogue, has_ended, load_catalogue
+from localvertex.machines.check import check_custom_job
+from localvertex.machines.job.finding import Finding
+from localvertex.machines.job.schema import OLD_STRATEGIES
+from localvertex.machines.legacy.command_line import Command
+from localvertex.machines.legacy.fields import ROLES
+from localvertex.machines.legacy.program import program_of
+from localvertex.machines.legacy.reader import read_job
+from localvertex.machines.legacy.report import LegacyInputError, Report
+
+_MACHINE_PLACEHOLDER = "MACHINE_TYPE"
+_TIERS = ("BASIC", "STANDARD_1", "PREMIUM_1", "BASIC_GPU", "BASIC_TPU", "CUSTOM")
+_UNFILLED = re.compile(r"\$\{?\w+\}?|\$\(|`|\{\w+\}|<[A-Za-z][\w -]*>")
+"""Variables and commands of a shell, a template's braces, a placeholder of a guide."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Conversion:
+    """A converted job.
+
+    Attributes:
+        job: The fields of a CustomJob.
+        region: Region of the job; empty if the input has none.
+        report: Changed and dropped fields, and decisions left to the user.
+        findings: The findings of `check` for the job.
+    """
+
+    job: dict[str, Any]
+    region: str
+    report: Report
+    findings: list[Finding]
+
+    @property
+    def needs_decision(self) -> bool:
+        """Whether the user has to decide something before the job can run."""
+        return self.report.needs_decision or any(finding.severity == "error" for finding in self.findings)
+
+
+def convert(
+    document: Any = None,
+    command: Command | None = None,
+    *,
+    report: Report | None = None,
+    replace_retired: bool = False,
+    today: date | None = None,
+) -> Conversion:
+    """Convert a job of AI Platform Training.
+
+    Args:
+        document: The content of its config.yaml; None without one.
+        command: Its command line; None without one.
+        report: A report with earlier remarks, e.g. from `read_command`; None for a new one.
+        replace_retired: Whether to replace retired GPUs instead of proposing replacements.
+        today: The day for end-of-support dates; None for the real one.
+
+    Raises:
+        LegacyInputError: The input has mistakes; it names them all.
+    """
+    notes = Report() if report is None else report
+    old = read_job(document, command, notes)
+    training = old["trainingInput"]
+    region = training.get("region", "")
+    machines = _Machines(
+        catalogue=load_catalogue(),
+        report=notes,
+        replace_retired=replace_retired,
+        region=region,
+        today=today or date.today(),
+    )
+    folder = training.get("jobDir", "")
+    spec = _given(
+        worker_pool_specs=_pools(training, machines, notes),
+        scheduling=_scheduling(training.get("scheduling", {}), notes),
+        service_account=training.get("serviceAccount"),
+        network=training.get("network"),
+        enable_web_access=training.get("enableWebAccess"),
+        base_output_directory=_given(output_uri_prefix=folder),
+    )
+    if folder and not folder.startswith(("gs://", "$")):
+        message = f"{quote(folder)} is not in Cloud Storage; the service refuses it, so give a gs:// address"
+        notes.add("decide", "jobDir", message)
+    if not old.get("jobId"):
+        notes.add("doubtful", "jobId", "missing; replace JOB_NAME with a name")
+    job = _given(
+        display_name=old.get("jobId") or "JOB_NAME",
+        labels=old.get("labels"),
+        encryption_spec=_given(kms_key_name=training.get("encryptionConfig", {}).get("kmsKeyName")),
+        job_spec=spec,
+    )
+    if region:
+        notes.add("changed", "region", f"not a field of the job; submit it to {region}")
+    if unfilled := dict.fromkeys(_UNFILLED.findall(json.dumps([job, region], ensure_ascii=False))):
+        message = f"{', '.join(unfilled)}: variables and placeholders are kept and not expanded; write the values"
+        notes.add("decide", "variables", message)
+    findings = check_custom_job(job, region=region, today=today)
+    return Conversion(job=job, region=region, report=notes, findings=findings)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Machines:
+    """The conversion of the machines of one job, which adds its remarks to the report."""
+
+    catalogue: Catalogue
+    report: Report
+    replace_retired: bool
+    region: str
+    today: date
+
+    def spec(self, name: str, accelerator: dict[str, Any], role: str) -> dict[str, Any]:
+        """Return the machine_spec for a legacy or Compute Engine name and an acceleratorConfig."""
+        kind, count = accelerator.get("type", "").upper().replace("-", "_"), accelerator.get("count", 0)
+        if name == "cloud_tpu" or kind.startswith("TPU"):
+            message = f"{name}: TPU jobs are not converted; replace {_MACHINE_PLACEHOLDER} with a TPU or GPU machine"
+            self.report.add("decide", f"{role}Type", message)
+            return {"machine_type": _MACHINE_PLACEHOLDER}
+        if old := self.catalogue.legacy_machines.get(name):
+            if accelerator:
+                message = f"{name} has its own GPUs or none; acceleratorConfig is left out"
+                self.report.add("decide", f"{role}Config.acceleratorConfig", message)
+            doubt = "" if old.confidence == "high" else "; no Google table lists it, so compare the sizes"
+            if name == "complex_model_s":
+                doubt = "; its equivalent n1-highcpu-8 is not offered for training"
+            name, kind, count = old.machine_type, old.accelerator_type, old.accelerator_count
+            gpus = f" with {count} x {kind}" if kind else ""
+            self.report.add(
+                "doubtful" if doubt else "changed", f"{role}Type", f"{old.name} becomes {name}{gpus}{doubt}"
+            )
+        entry = self.catalogue.accelerators.get(kind)
+        if entry is not None and has_ended(entry, self.today):
+            name, kind, count = self._current(name, kind, count, role)
+        return _given(machine_type=name, accelerator_type=kind, accelerator_count=count)
+
+    def _current(self, name: str, kind: str, count: int, role: str) -> tuple[str, str, int]:
+        """Return machine, GPU and count instead of a retired GPU, if the user wants that."""
+        demand = nearest.Demand(
+            machine_type=name,
+            accelerator_type=kind,
+            accelerator_count=count,
+            region=self.region if self.region in self.catalogue.training_regions else "",
+            today=self.today,
+        )
+        new = nearest.offers(self.catalogue, demand)[0]
+        ended = f"{kind} reached its end of support on {self.catalogue.accelerators[kind].end_of_support}"
+        proposed = f"{new[0]} with {new[2]} x {new[1]}"
+        if not self.replace_retired:
+            message = f"{ended}; proposed: {proposed} (pass --replace-retired to apply it)"
+            self.report.add("decide", f"{role} accelerator", message)
+            return name, kind, count
+        message = f"{ended}: {name} with {count} x {kind} becomes {proposed} (--replace-retired); compare their prices"
+        self.report.add("changed", f"{role} accelerator", message)
+        return new
+
+
+def _given(**fields: Any) -> dict[str, Any]:
+    """Return the fields that have a value."""
+    return {name: value for name, value in fields.items() if value}
+
+
+def _pools(training: dict[str, Any], machines: _Machines, report: Report) -> list[dict[str, Any]]:
+    """Return master, workers, parameter servers and evaluators as pools 0 to 3; {} is an unused pool before others."""
+    wanted = _expand(training, machines.catalogue, report)
+    pools: list[dict[str, Any]] = []
+    for role in ROLES:
+        replicas = 1 if role == "master" else wanted.get(f"{role}Count", 0)
+        config = wanted.get(f"{role}Config", {})
+        if not replicas:
+            if config or wanted.get(f"{role}Type"):
+                report.add("dropped", f"{role}Type", f"{role}Count is 0, so there was no such replica")
+            pools.append({})
+            continue
+        name = wanted.get(f"{role}Type") or _MACHINE_PLACEHOLDER
+        machine = machines.spec(name, config.get("acceleratorConfig", {}), role)
+        disk = config.get("diskConfig", {})
+        disk = _given(boot_disk_type=disk.get("bootDiskType"), boot_disk_size_gb=disk.get("bootDiskSizeGb"))
+        pool = _given(machine_spec=machine, replica_count=replicas, disk_spec=disk)
+        pools.append(pool | program_of(wanted, config, report))
+    while not pools[-1]:
+        pools.pop()
+    if len(pools) > 1 and not training.get("useChiefInTfConfig"):
+        message = "the first replica was called master and is called chief now; change code that looks for master"
+        report.add("doubtful", "TF_CONFIG", message)
+    return pools
+
+
+def _expand(training: dict[str, Any], catalogue: Catalogue, report: Report) -> dict[str, Any]:
+    """Return the training input with its scale tier expanded to machines.
+
+    Raises:
+        LegacyInputError: There is no such scale tier.
+    """
+    tier = training.get("scaleTier", "").upper().replace("-", "_")
+    if not tier:
+        tier = "CUSTOM" if training.get("masterType") else "BASIC"
+        report.add("doubtful", "scaleTier", f"missing; treated as {tier}")
+    if tier not in _TIERS:
+        hint = did_you_mean(tier, _TIERS) or f"; expected one of {', '.join(_TIERS)}"
+        raise LegacyInputError([f"scaleTier is {quote(training['scaleTier'])}{hint}"])
+    if tier == "CUSTOM":
+        return training
+    if training.get("masterType"):
+        report.add(
+            "decide", "scaleTier", f"{tier}, but masterType is set, which only CUSTOM allowed; treated as CUSTOM"
+        )
+        return training
+    report.add("changed", "scaleTier", f"{tier} is expanded to machines, because Vertex AI has no scale tiers")
+    wanted = dict(training)
+    for role in ROLES:
+        for name in (f"{role}Type", f"{role}Count"):
+            if wanted.pop(name, None):
+                report.add("dropped", name, f"only used with the scale tier CUSTOM, and this is {tier}")
+        replicas, machine = catalogue.legacy_tiers.get((tier, role), (0, ""))
+        if machine:
+            wanted |= {f"{role}Type": machine, f"{role}Count": replicas}
+    return wanted | ({"masterType": "cloud_tpu"} if tier == "BASIC_TPU" else {})
+
+
+def _scheduling(old: dict[str, Any], report: Report) -> dict[str, Any]:
+    new: dict[str, Any] = {}
+    if old.get("maxRunningTime"):
+        new["timeout"] = old["maxRunningTime"]
+    if old.get("strategy"):
+        name = old["strategy"].upper().replace("-", "_")
+        new["strategy"] = OLD_STRATEGIES.get(name, name)
+        report.add("changed", "scheduling.strategy", f"{name} is called {new['strategy']} now")
+    if "resilientToWorkerRestart" in old:
+        # Despite its name: both references say that the whole job is restarted when a worker is.
+        new["restart_job_on_worker_restart"] = old["resilientToWorkerRestart"]
+        message = "called restart_job_on_worker_restart now; true restarts the whole job when a worker restarts"
+        report.add("changed", "scheduling.resilientToWorkerRestart", message)
+    return new

@@ -1,1 +1,0 @@
-"""Shared by `accelerators` and `localvertex`: reading user input, and the compiled file."""
