@@ -346,4 +346,4 @@ def test_a_change_of_each_kind_has_the_files_of_the_page() -> None:
         named = {str(path.relative_to(folder)) for path in folder.rglob("*.py") if word in path.read_text()}
         assert expected <= named
         # Beside the files of the row, what shows a fault by its action and what proves with it.
-        assert named - expected <= {"show/view/live.py", "commands/prove/disturbance.py"}, named
+        assert named - expected <= {"show/view/live.py", "prove/disturbance.py"}, named

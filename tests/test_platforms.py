@@ -19,7 +19,7 @@ PRODUCT = (
 LINUX = {
     "packages/exact_resume/exact_resume/files/linux.py",
     "packages/localvertex/localvertex/_base/linux.py",
-    "packages/localvertex/localvertex/commands/probe/program.py",
+    "packages/localvertex/localvertex/probe/program.py",
 }
 NAMES = {"prctl", "sched_getaffinity", "pidfd_open", "SO_BINDTODEVICE", "sys.platform", "platform.system", "os.uname"}
 TEXTS = ("/proc/", "/sys/", "prctl", "pidfd", "bwrap", "sched_getaffinity")

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from benchmarks.soak.examples import EXAMPLES, TORCH
 from benchmarks.soak.record import Fault, Soak, options
-from localvertex.commands.prove.faults import DEFAULT
+from localvertex.prove.faults import DEFAULT
 
 _ROOT = Path(__file__).parents[2]
 _SMALL = ("source=digits", "image_size=16", "max_examples=300", "epochs=4", "minimum_score=0")

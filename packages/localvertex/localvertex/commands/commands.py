@@ -21,7 +21,7 @@ _MAX_TIME_FACTOR = 100_000.0
 
 def _imported(module: str) -> Callable[[argparse.Namespace], int]:
     """Return a command whose module is imported only for it; few commands need the engine."""
-    return lambda options: int(import_module(f"localvertex.commands.{module}").execute(options))
+    return lambda options: int(import_module(f"localvertex.{module}").execute(options))
 
 
 def _list_command(options: argparse.Namespace) -> int:
@@ -163,7 +163,7 @@ def _prove_command(options: argparse.Namespace) -> int:
     from localvertex.runner.options import Options
 
     try:
-        from localvertex.commands.prove import command
+        from localvertex.prove import command
     except ImportError as error:
         raise UserError(f"prove needs {error.name}; {extras.install('prove')}") from None
     return command.execute(options, Options(**run.shared_options(options)))
@@ -171,7 +171,7 @@ def _prove_command(options: argparse.Namespace) -> int:
 
 COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "init": _imported("init.init"),
-    "run": _imported("run"),
+    "run": _imported("commands.run"),
     "probe": _imported("probe.command"),
     "prove": _prove_command,
     "list": _list_command,

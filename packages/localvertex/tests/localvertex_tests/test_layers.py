@@ -22,9 +22,15 @@ LAYERS = (
     "show",
     "api",
     "console",
+    "client",
+    "runs",
+    "testing",
+    "init",
+    "probe",
+    "prove",
 )
-"""The folders of localvertex, and the file that all import, from the ground up."""
-TOP = ("__init__", "__main__", "client", "commands", "runs")
+"""The folders and files of localvertex, from the ground up."""
+TOP = ("__init__", "__main__", "commands")
 """What only users and each other import."""
 ROOT = {"compile", "cloud", "pipelines", "components", "trainer", "exact_resume", "tests", "vertex_testing"}
 """What a repository that uses this package may have, above all that of this package itself."""

@@ -14,7 +14,7 @@ from typing import Any, Optional
 from google_cloud_pipeline_components.v1.custom_job import CustomTrainingJobOp
 from kfp import compiler, dsl
 
-from localvertex.commands import probe
+from localvertex import probe
 
 TEMPLATE = Path(probe.__file__).with_name("pipeline.json")
 IMAGE, MACHINE = "python:3.11", "e2-standard-4"

@@ -14,8 +14,8 @@ import pytest
 import yaml
 from kfp import dsl
 
-from localvertex.commands.init import search
-from localvertex.commands.init.search import source_rows
+from localvertex.init import search
+from localvertex.init.search import source_rows
 from vertex_testing.runs import STEP, Command, Compile
 
 TEST = Path("tests", "test_pipelines_locally.py")

@@ -20,8 +20,8 @@ from google.protobuf import json_format
 from kfp.pipeline_spec import pipeline_spec_pb2
 from localvertex_tests.commands import probe_pipeline
 
-from localvertex.commands.probe import command, program as recording, record
-from localvertex.commands.probe.record import FORMAT, Record
+from localvertex.probe import command, program as recording, record
+from localvertex.probe.record import FORMAT, Record
 from localvertex.runner.engine import open_file
 from localvertex.values.facts import OF_THIS_MACHINE, VARIABLES, facts
 

@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from localvertex.commands.prove.causes import Cause, causes
-from localvertex.commands.prove.comparison import Judgement, compare
-from localvertex.commands.prove.disturbance import Disturbance
-from localvertex.commands.prove.faults import FaultKind
-from localvertex.commands.prove.numbers import Point
-from localvertex.commands.prove.outputs import Observation
-from localvertex.commands.prove.trial import ProofRun
+from localvertex.prove.causes import Cause, causes
+from localvertex.prove.comparison import Judgement, compare
+from localvertex.prove.disturbance import Disturbance
+from localvertex.prove.faults import FaultKind
+from localvertex.prove.numbers import Point
+from localvertex.prove.outputs import Observation
+from localvertex.prove.trial import ProofRun
 
 NUM_STEPS, RESTART, EPOCH = 80, 43, 20
 

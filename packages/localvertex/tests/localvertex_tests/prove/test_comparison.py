@@ -5,9 +5,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from localvertex.commands.prove.comparison import Judgement, compare
-from localvertex.commands.prove.numbers import Point, read_log
-from localvertex.commands.prove.outputs import Observation
+from localvertex.prove.comparison import Judgement, compare
+from localvertex.prove.numbers import Point, read_log
+from localvertex.prove.outputs import Observation
 
 
 def run(*lines: str, **arrays: object) -> Observation:

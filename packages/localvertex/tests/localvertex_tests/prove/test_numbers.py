@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from localvertex._base.userinput.errors import UserError
-from localvertex.commands.prove.numbers import Point, is_measure, pattern, read_log
+from localvertex.prove.numbers import Point, is_measure, pattern, read_log
 
 
 def read(*lines: str, patterns: tuple[str, ...] = ()) -> list[Point]:

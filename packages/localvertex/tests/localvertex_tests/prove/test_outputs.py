@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from localvertex.commands.prove.outputs import UNREAD, Observation, observe
+from localvertex.prove.outputs import UNREAD, Observation, observe
 
 
 @pytest.fixture

@@ -6,16 +6,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from localvertex.commands.prove.comparison import Judgement, compare
-from localvertex.commands.prove.disturbance import ENDED, Disturbance
-from localvertex.commands.prove.faults import FaultKind, Planned
-from localvertex.commands.prove.numbers import Point
-from localvertex.commands.prove.outputs import Observation
-from localvertex.commands.prove.prove import judge
-from localvertex.commands.prove.trial import ProofRun
 from localvertex.jobs import JobState, Outcome
 from localvertex.jobs.goodput.timeline import Span
 from localvertex.jobs.status import JobStatus, ReplicaStatus
+from localvertex.prove.comparison import Judgement, compare
+from localvertex.prove.disturbance import ENDED, Disturbance
+from localvertex.prove.faults import FaultKind, Planned
+from localvertex.prove.numbers import Point
+from localvertex.prove.outputs import Observation
+from localvertex.prove.prove import judge
+from localvertex.prove.trial import ProofRun
 
 
 def ended(folder: Path, kind: FaultKind, target: str, *exit_codes: int) -> ProofRun:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from localvertex._base import linux
-from localvertex.commands.prove.watch import FolderWatch, flip_bit, read_state, write_state
+from localvertex.prove.watch import FolderWatch, flip_bit, read_state, write_state
 
 pytestmark = pytest.mark.skipif(not linux.is_used(), reason="only Linux reports changes of a folder")
 

@@ -59,7 +59,8 @@ def vertex(
         from google.cloud import aiplatform
         from google.cloud.aiplatform.metadata import metadata
 
-        from localvertex import Options, client
+        from localvertex import client
+        from localvertex.runner.options import Options
         from localvertex.values.configuration import FILE
     work_dir, buckets = _localvertex_folder / "runs", _localvertex_folder / "buckets"
     config, how = request.config.rootpath / FILE, Options()
@@ -112,11 +113,12 @@ def run_pipeline(_localvertex_folder: Path, request: pytest.FixtureRequest) -> C
             UserError: The input is invalid, or the pipeline cannot run here; nothing has run.
         """
         __tracebackhide__ = True
-        import localvertex
+        from localvertex import runs
         from localvertex._base.userinput.errors import UserError
-        from localvertex.commands.testing.finished_run import finished_run
         from localvertex.jobs.faults.faults import parse
+        from localvertex.runner.options import Options
         from localvertex.show.terminal.lines import Lines
+        from localvertex.testing.finished_run import finished_run
         from localvertex.values import configuration
 
         try:
@@ -146,10 +148,8 @@ def run_pipeline(_localvertex_folder: Path, request: pytest.FixtureRequest) -> C
                 "faults": tuple(map(parse, faults)),
             }
             path = root / file if isinstance(file, str | Path) else _compiled(file, _localvertex_folder)
-            how = localvertex.Options(**(own | options))
-            record = localvertex.run(
-                path, parameters=parameters, artifacts=artifacts, options=how, display=Lines(print)
-            )
+            how = Options(**(own | options))
+            record = runs.run(path, parameters=parameters, artifacts=artifacts, options=how, display=Lines(print))
         except UserError as error:
             # Its line is the reason; the frames below the test are not the user's.
             raise error.with_traceback(None) from None
@@ -176,7 +176,7 @@ def _localvertex_folder(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 @pytest.fixture(scope="session")
 def _localvertex_host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[subprocess.Popen[str]]:
     """Start the process that starts servers: where it finds no module of the user, and where Ctrl-C does not end it."""
-    words, folder = [sys.executable, "-m", "localvertex.commands.testing.host"], tmp_path_factory.mktemp("host")
+    words, folder = [sys.executable, "-m", "localvertex.testing.host"], tmp_path_factory.mktemp("host")
     pipe = subprocess.PIPE
     with subprocess.Popen(words, cwd=folder, stdin=pipe, stdout=pipe, text=True, start_new_session=True) as host:
         yield host

@@ -9,17 +9,17 @@ from re import Pattern
 
 from localvertex._base.lines import WriteLine
 from localvertex._base.userinput.errors import UserError
-from localvertex.commands.prove import progress
-from localvertex.commands.prove.causes import Cause, causes
-from localvertex.commands.prove.comparison import BAD, Comparison, Judgement, compare
-from localvertex.commands.prove.disturbance import Disturbance
-from localvertex.commands.prove.faults import DEFAULT, FaultKind, Planned, file_events, plan
-from localvertex.commands.prove.numbers import Key, Point
-from localvertex.commands.prove.outputs import Observation, observe
-from localvertex.commands.prove.trial import ProofRun, run
-from localvertex.commands.prove.watch import State
 from localvertex.errors import TaskFailed
 from localvertex.jobs import CustomJob
+from localvertex.prove import progress
+from localvertex.prove.causes import Cause, causes
+from localvertex.prove.comparison import BAD, Comparison, Judgement, compare
+from localvertex.prove.disturbance import Disturbance
+from localvertex.prove.faults import DEFAULT, FaultKind, Planned, file_events, plan
+from localvertex.prove.numbers import Key, Point
+from localvertex.prove.outputs import Observation, observe
+from localvertex.prove.trial import ProofRun, run
+from localvertex.prove.watch import State
 from localvertex.runner.options import Options
 
 _NUM_MORE = 3

@@ -12,9 +12,9 @@ from pathlib import Path
 from localvertex._base.userinput import cli, reading
 from localvertex._base.userinput.cli import one_line
 from localvertex._base.userinput.errors import UserError
-from localvertex.commands.init import verdicts
-from localvertex.commands.init.search import search
-from localvertex.commands.init.verdicts import Row
+from localvertex.init import verdicts
+from localvertex.init.search import search
+from localvertex.init.verdicts import Row
 from localvertex.runner.checks.proposal import Tables, merged, text_of
 from localvertex.values.configuration import FILE, Configuration
 

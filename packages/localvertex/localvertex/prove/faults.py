@@ -9,10 +9,10 @@ from enum import StrEnum
 from pathlib import Path
 
 from localvertex._base import linux
-from localvertex.commands.prove.watch import LOGS
 from localvertex.errors import TaskFailed
 from localvertex.jobs import CustomJob
 from localvertex.jobs.faults.faults import ALL
+from localvertex.prove.watch import LOGS
 
 
 class FaultKind(StrEnum):

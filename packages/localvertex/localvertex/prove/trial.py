@@ -8,9 +8,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from localvertex._base import linux
-from localvertex.commands.prove.disturbance import ENDED, FILLER, Disturbance
-from localvertex.commands.prove.faults import KILLS, FaultKind, Planned, injection
-from localvertex.commands.prove.watch import State, write_state
 from localvertex.errors import TaskFailed
 from localvertex.jobs import CustomJob, JobState, Outcome, Pool, Workspace, images, run_job
 from localvertex.jobs.faults.faults import ALL
@@ -18,6 +15,9 @@ from localvertex.jobs.job import PRIMARY
 from localvertex.jobs.status import PERMANENT
 from localvertex.processes import logs
 from localvertex.processes.processes import Processes
+from localvertex.prove.disturbance import ENDED, FILLER, Disturbance
+from localvertex.prove.faults import KILLS, FaultKind, Planned, injection
+from localvertex.prove.watch import State, write_state
 from localvertex.runner.options import Options
 from localvertex.store import record
 

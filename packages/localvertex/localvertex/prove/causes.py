@@ -11,9 +11,9 @@ from enum import StrEnum
 
 import numpy as np
 
-from localvertex.commands.prove.comparison import OF_OTHERS, ComparedCurve, Comparison, Judgement
-from localvertex.commands.prove.faults import FaultKind
-from localvertex.commands.prove.trial import ProofRun
+from localvertex.prove.comparison import OF_OTHERS, ComparedCurve, Comparison, Judgement
+from localvertex.prove.faults import FaultKind
+from localvertex.prove.trial import ProofRun
 
 
 class Cause(StrEnum):

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from localvertex._base.userinput.regular_files import open_regular
-from localvertex.commands.prove.numbers import Point, is_measure, read_log
+from localvertex.prove.numbers import Point, is_measure, read_log
 
 Observation = dict[str, list[Point]]
 """Points by their names, in the order of the log."""

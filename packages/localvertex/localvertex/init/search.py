@@ -18,8 +18,8 @@ from pathlib import Path
 
 from localvertex._base.userinput import reading
 from localvertex._base.userinput.errors import UserError
-from localvertex.commands.init import verdicts
-from localvertex.commands.init.verdicts import Row
+from localvertex.init import verdicts
+from localvertex.init.verdicts import Row
 from localvertex.store import record
 
 _MAX_SECONDS = 45.0

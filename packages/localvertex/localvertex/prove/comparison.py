@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from localvertex.commands.prove.numbers import Key, Point
-from localvertex.commands.prove.outputs import UNREAD, Observation
 from localvertex.jobs.job import PRIMARY
+from localvertex.prove.numbers import Key, Point
+from localvertex.prove.outputs import UNREAD, Observation
 
 _ROUNDING = 1e-6
 """Relative difference that rounding explains."""

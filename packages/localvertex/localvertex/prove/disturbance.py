@@ -12,11 +12,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from localvertex.commands.prove.faults import KILLS, RESIDUES, FaultKind, Planned
-from localvertex.commands.prove.watch import FolderWatch, State, flip_bit, read_state, without_numbers, write_state
 from localvertex.jobs import Fault
 from localvertex.jobs.faults.faults import ALL, Action
 from localvertex.jobs.replica_process import ReplicaProcess
+from localvertex.prove.faults import KILLS, RESIDUES, FaultKind, Planned
+from localvertex.prove.watch import FolderWatch, State, flip_bit, read_state, without_numbers, write_state
 
 ENDED = "the training ended before the fault"
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from localvertex.commands.prove.comparison import BAD, Judgement
-from localvertex.commands.prove.numbers import Key
-from localvertex.commands.prove.prove import Proof, Result
+from localvertex.prove.comparison import BAD, Judgement
+from localvertex.prove.numbers import Key
+from localvertex.prove.prove import Proof, Result
 from localvertex.show.report import document
 
 WIDTH, _INDENT = 79, " " * 22

@@ -11,13 +11,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from localvertex._base import linux
-from localvertex.commands.prove.comparison import shown_key
-from localvertex.commands.prove.disturbance import Disturbance, Save
-from localvertex.commands.prove.numbers import Key, Point, read_log
-from localvertex.commands.prove.outputs import Observation
-from localvertex.commands.prove.trial import ProofRun
-from localvertex.commands.prove.watch import State, read_state, without_numbers
 from localvertex.jobs.job import PRIMARY
+from localvertex.prove.comparison import shown_key
+from localvertex.prove.disturbance import Disturbance, Save
+from localvertex.prove.numbers import Key, Point, read_log
+from localvertex.prove.outputs import Observation
+from localvertex.prove.trial import ProofRun
+from localvertex.prove.watch import State, read_state, without_numbers
 
 END: Key = (float("inf"),)
 """Where a training resumes that has nothing left to do."""

@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 
 from localvertex._base.userinput import outputs, paths
 from localvertex._base.userinput.errors import UserError
-from localvertex.commands.prove import numbers, report, reproducer, subject
-from localvertex.commands.prove.comparison import BAD
-from localvertex.commands.prove.faults import FaultKind
-from localvertex.commands.prove.prove import prove
+from localvertex.prove import numbers, report, reproducer, subject
+from localvertex.prove.comparison import BAD
+from localvertex.prove.faults import FaultKind
+from localvertex.prove.prove import prove
 from localvertex.runner.options import Options
 from localvertex.values.json_text import encode
 

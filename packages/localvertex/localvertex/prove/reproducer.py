@@ -9,12 +9,12 @@ import shutil
 from pathlib import Path
 
 from localvertex._base.userinput import outputs
-from localvertex.commands.prove.faults import RESIDUES, FaultKind
-from localvertex.commands.prove.numbers import is_start
-from localvertex.commands.prove.prove import Result
-from localvertex.commands.prove.report import lines
 from localvertex.jobs import CustomJob
 from localvertex.jobs.job import PRIMARY
+from localvertex.prove.faults import RESIDUES, FaultKind
+from localvertex.prove.numbers import is_start
+from localvertex.prove.prove import Result
+from localvertex.prove.report import lines
 
 _TEXT = """\
 # {name}: {verdict} after {fault}

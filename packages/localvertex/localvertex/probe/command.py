@@ -15,9 +15,9 @@ from localvertex import runs
 from localvertex._base.userinput import outputs, reading
 from localvertex._base.userinput.errors import UserError
 from localvertex._base.userinput.temporary import temporary_folder
-from localvertex.commands.probe import record
 from localvertex.containers.options import ContainerOptions
 from localvertex.errors import RecordNotWritten
+from localvertex.probe import record
 from localvertex.runner.options import Options
 from localvertex.values import facts
 from localvertex.values.facts import Fact
