@@ -25,7 +25,7 @@ from trainer.data import dataset
 from trainer.data.dataset import Dataset
 from trainer.files import outputs
 from trainer.learner import libraries
-from trainer.models import models, weights_file
+from trainer.models import models, references
 
 _AUTO = "auto"
 _LIMITS = {
@@ -74,8 +74,8 @@ def main(arguments: list[str] | None = None) -> int:
         if not cluster.addresses:
             train_config.num_steps(data.num_examples["train"])
             # A function of the user's own interprets the text.
-            if weights_file.is_file(train_config.weights) and ":" not in train_config.model:
-                weights_file.require(train_config.weights)
+            if references.is_file(train_config.weights) and ":" not in train_config.model:
+                references.require(train_config.weights)
             if found := ownership.identity_in(directory):
                 ownership.refuse_other_run(
                     found, run_identity, directory, defaults=identity.DEFAULTS, way_on=identity.WAY_ON

@@ -18,7 +18,7 @@ from trainer.data import dataset
 from trainer.data.dataset import Dataset
 from trainer.data.preparing import image_list, prefixes
 from trainer.data.preparing.previous import rows as previous_rows
-from trainer.data.preparing.quality.channels import channels_of
+from trainer.data.preparing.quality.kinds import channels_of
 from trainer.data.preparing.quality.signatures import appearance_of
 from trainer.data.sources.layout import ListedSource
 from trainer.data.splits import SPLITS
