@@ -237,7 +237,7 @@ def test_the_address_of_a_webhook_is_refused_and_not_shown(compile_pipeline: Com
         ({"notify": "a@b"}, "project.yaml: notify is 'a@b'", "expected list"),
         ({"notify": ["a@b", "c@d", "e@f", "g@h"]}, "4 addresses", "3"),
         ({"notify": ["a@b"], "notify_webhook": "projects/p/secrets/hook"}, "notify_webhook", "one exit task"),
-        ({"max_bad_fraction": 1.0}, "project.yaml: max_bad_fraction is 1.0", "below 1"),
+        ({"max_bad_fraction": 1.0}, "project.yaml: max_bad_fraction is 1.0", "0 to 0.999999"),
         ({"strict": "leak"}, "project.yaml: strict='leak'", "use leaks, "),
         ({"dataflow_max_workers": 0}, "project.yaml: dataflow_max_workers is 0", "1 to 4000"),
         ({"dataflow_disk_size_gb": 50.5}, "dataflow_disk_size_gb is 50.5", "expected int"),
