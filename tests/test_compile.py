@@ -198,7 +198,7 @@ def test_the_address_of_a_webhook_is_refused_and_not_shown(compile_pipeline: Com
         ({"accelerator_type": "NVIDIA_TESLA_T5"}, "NVIDIA_TESLA_T5", "NVIDIA_TESLA_T4"),
         ({"accelerator_count": 0}, "accelerator", "NVIDIA_L4"),
         (["--region=mars-east1"], "mars-east1", "us-"),
-        ({"replica_count": 0}, "0", "at least 1"),
+        ({"replica_count": 0}, "0", "a whole number from 1"),
         ({"parameter_server_count": 2}, "2", "replica_count"),
         ({"scheduling_strategy": "FLEX_START", "accelerator_type": "NVIDIA_TESLA_T4"}, "FLEX_START", "NVIDIA_L4"),
         ({"max_wait_seconds": 0}, "0", "forever"),
