@@ -82,12 +82,12 @@ class Release:
         return deployment.deploy(
             registered_version=version,
             checkpoint_directory=self.checkpoints,
-            dataset_directory=self.dataset_directory,
-            predictions_path=str(self.predictions),
+            dataset=self.dataset_directory,
+            predictions=str(self.predictions),
             region=REGION,
             pipeline_root=str(self.server.work_dir),
-            endpoint_name=NAME,
-            machines={f"deploy_{name}": value for name, value in machines.items()},
+            deploy_endpoint=NAME,
+            **{f"deploy_{name}": value for name, value in machines.items()},
         )
 
     def deployed(self) -> list[Deployed]:
