@@ -73,7 +73,10 @@ def prepare(
     if pipeline_root.startswith("gs://") and output_directory.startswith("/gcs/"):
         # Through the mount, the server could not copy objects.
         output_directory = output_directory.replace("/gcs/", "gs://", 1)
-    _check_arguments(output_directory, image_size, max_examples, max_bad_fraction)
+    check("image_size", image_size, range(8, 2049))
+    check("max_examples", max_examples, range(_MAX_EXAMPLES + 1))
+    check("max_bad_fraction", max_bad_fraction, BELOW_ONE)
+    outputs.check_folder("output directory", output_directory)
     outputs.check_file("report", report_path)
     if changes_path:
         outputs.check_file("page of changes", changes_path)
@@ -161,13 +164,6 @@ def _metadata(made: PreparedResult) -> dict[str, str | int | float]:
         "image_size": made.dataset.image_size,
         "num_bad_files": made.dataset.statistics["num_bad_files"],
     }
-
-
-def _check_arguments(output_directory: str, image_size: int, max_examples: int, max_bad_fraction: float) -> None:
-    check("image_size", image_size, range(8, 2049))
-    check("max_examples", max_examples, range(_MAX_EXAMPLES + 1))
-    check("max_bad_fraction", max_bad_fraction, BELOW_ONE)
-    outputs.check_folder("output directory", output_directory)
 
 
 def _check_state(pipeline_root: str, history: NoHistory, output_directory: str) -> None:

@@ -9,7 +9,7 @@ from components.compare import promotion
 from components.compare.criteria import Criteria
 from components.compare.promotion import Against
 from components.registry import labels
-from components.registry.registry import Registry, Version
+from components.registry.registry import Registry
 from components.release import succession
 from exact_resume.checkpoints.result_file import read_result
 from localvertex_base.userinput.errors import UserError
@@ -97,7 +97,10 @@ def complete(
         registry.describe(version.name, ", ".join(f"{name} {value:g}" for name, value in metrics.items()))
     else:
         registry.describe(version.name, description(metrics))
-        _evaluate(registry, version, metrics, confusion_matrix)
+        # An earlier attempt may have imported it.
+        if not registry.evaluations(version.name):
+            in_schema = in_google_schema(metrics, confusion_matrix)
+            registry.import_evaluation(version.name, in_schema, display_name=_EVALUATION, schema_uri=_SCHEMA)
     # Two first runs at once have made two models, each of which would be a champion.
     registry.find(model_name)
 
@@ -171,15 +174,6 @@ def _with_baseline(name: str, metrics: Mapping[str, Any]) -> str:
     baseline = metrics.get(f"baseline_{name}")
     always = f" ({baseline:.4f} by always answering {quote(metrics['baseline_class'])})" if baseline is not None else ""
     return f"{name} {metrics[name]:.4f}{always}"
-
-
-def _evaluate(
-    registry: Registry, version: Version, metrics: Mapping[str, Any], confusion_matrix: Mapping[str, Any]
-) -> None:
-    """Import the evaluation, unless an earlier attempt did."""
-    if not registry.evaluations(version.name):
-        in_schema = in_google_schema(metrics, confusion_matrix)
-        registry.import_evaluation(version.name, in_schema, display_name=_EVALUATION, schema_uri=_SCHEMA)
 
 
 def in_google_schema(metrics: Mapping[str, Any], confusion_matrix: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ import dataclasses
 import hashlib
 import os
 from collections.abc import Iterable, Iterator
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -117,13 +117,11 @@ def _read_one(image: SourceImage, image_size: int) -> tuple[Identity, Examined |
 
 
 def _row(image: SourceImage, identity: Identity, outcome: Examined | str, offset: int) -> Row:
+    known: dict[str, Any] = {"name": image.name, "label": image.label, "split": image.split, "identity": identity}
     if isinstance(outcome, str):
-        return Row.of(name=image.name, label=image.label, split=image.split, identity=identity, reason=outcome)
+        return Row.of(**known, reason=outcome)
     return Row.of(
-        name=image.name,
-        label=image.label,
-        split=image.split,
-        identity=identity,
+        **known,
         remarks=outcome.remarks,
         figures=outcome.figures,
         appearance=outcome.appearance,
