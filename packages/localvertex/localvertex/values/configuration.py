@@ -7,7 +7,7 @@
 
     [image."europe-docker.pkg.dev/p/r/train:1"]
     path = "src"                            # the source folder of the image's code
-    python = ".venv-tf/bin/python"          # its interpreter
+    python = ".venv-tf/bin/python"          # its interpreter; or a version that is installed here, "3.9"
     packages = ["torch==2.9.1"]             # packages of the image, installed as a step's own are
     command = ["python", "-m", "training"]  # what runs before the container's arguments
 
@@ -57,6 +57,8 @@ _TABLES: dict[str, dict[str, Any]] = {
     "pipeline": {"*": {"step": _STEPS, "parameters": {"*": Any}}},
 }
 """The keys of each table with the type of each value, `*` for any name; a path is a text in the file."""
+
+_VERSION = re.compile(r"3\.\d+")
 
 MASK, NO_SANDBOX = _SANDBOXES = ("mask", "none")
 
@@ -208,7 +210,8 @@ def _checked(name: str, value: Any, expected: Any, folder: Path) -> Any:
     if not (is_text_list if kind is list else type(value) is kind):
         raise UserError(f"{name} is {quote(value)}; expected {_TYPES[kind]}")
     if not isinstance(expected, dict):
-        return str(path_in(folder, value)) if expected is Path else value
+        is_path = expected is Path and not (name.endswith(".python") and _VERSION.fullmatch(value))
+        return str(path_in(folder, value)) if is_path else value
     for key in () if "*" in expected else value.keys() - expected:
         known = f"{did_you_mean(key, expected)}; expected {', '.join(expected)}"
         raise UserError(f"[{name}]: unknown key {quote(key)}{known}")

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from localvertex.containers.stand_ins import advice, is_plain
+from localvertex.containers.stand_ins import advice
 from localvertex.errors import Refusal
 from localvertex.executors.python_step import missing_module
 from localvertex.runner.checks.cloud_launchers import calls
@@ -75,7 +75,7 @@ def after(
         if entry := failed.get(task.path):
             executor, module = pipeline.executor_of(task.spec), missing_module(entry["error"] or "")
             image = executor.image if isinstance(executor, Container) else ""
-            way_on = advice(image, module, repository) if module and not is_plain(image) else Refusal("")
+            way_on = advice(image, module, repository) if module else Refusal("")
             reasons.append(Refusal(task.path, step=task.path, table=way_on.table, content=way_on.content))
     calls_failed = {each.step for each in open_calls} & failed.keys()
     return proposed(pipeline, [*reasons, *(open_calls if calls_failed else [])], configuration)
