@@ -54,6 +54,8 @@ def _refuse(host: str, call: str) -> Any:
         from google.api_core.exceptions import MethodNotImplemented as kind
     except ImportError:
         pass
+    if _is_vertex(host):
+        host += f" ({_sdk()})"
     text = f"{call} was not sent: localvertex does not answer it for {host}"
     raise kind(f"{text}; {advice}, or run it --with-credentials")
 
@@ -77,6 +79,36 @@ def _endpoint() -> Any:
         return found["address"], found["token"]
     except (KeyError, OSError, ValueError):
         return "", ""
+
+
+def _sdk() -> str:
+    """Return the name and the version of Google's SDK."""
+    name = "google-cloud-aiplatform"
+    try:
+        from importlib import metadata
+
+        return f"{name} {metadata.version(name)}"
+    except ImportError:
+        return name
+
+
+def _carry(path: str, message: bytes) -> bytes:
+    """Return the answer of the run's endpoint to a call over gRPC, which it gets by HTTP."""
+    import json
+    from base64 import b64decode, b64encode
+    from http.client import HTTPConnection
+
+    address, token = _endpoint()
+    connection = HTTPConnection(address.rpartition("/")[2])
+    body = json.dumps({"path": path, "message": b64encode(message).decode()})
+    connection.request("POST", "/rpc", body, {"Content-Type": "application/json", _HEADER: f"Bearer {token}"})
+    found = json.loads(connection.getresponse().read())
+    connection.close()
+    if "error" in found:
+        from google.api_core.exceptions import from_http_status
+
+        raise from_http_status(found["error"]["code"], found["error"]["message"])
+    return b64decode(found["message"])
 
 
 def _host(host: Any, *_: Any, **__: Any) -> Any:
@@ -170,7 +202,10 @@ def _change_requests(module: ModuleType) -> None:
 
 
 def _change_grpc(module: ModuleType) -> None:
-    """Refuse the calls of channels to Google; also for `grpc.aio`."""
+    """Refuse the calls of channels to Google, also for `grpc.aio`; the run's endpoint answers those to Vertex AI.
+
+    A client of Vertex AI that has REST does not come here, see `_change_client`.
+    """
     kinds = ("unary_unary", "unary_stream", "stream_unary", "stream_stream")
 
     def instead(opened: Any) -> Any:
@@ -186,10 +221,19 @@ def _change_grpc(module: ModuleType) -> None:
                 vars(call).update(with_call=call, future=call)
                 return call
 
+            def unary(name: str, request_serializer: Any, response_deserializer: Any, *_: Any, **__: Any) -> Any:
+                def call(request: Any, *_: Any, **__: Any) -> Any:
+                    return response_deserializer(_carry(name, request_serializer(request)))
+
+                vars(call).update(with_call=lambda *args, **options: (call(*args, **options), None), future=call)
+                return call
+
             # `grpc.aio` has lists of interceptors, to which Google's libraries add.
             lists: dict[str, Any] = {f"_{kind}_interceptors": [] for kind in kinds}
             refusing = object.__new__(refusing_kind)
             vars(refusing).update(dict.fromkeys((*kinds, "close"), method), **lists)
+            if _is_vertex(host) and module.__name__ == "grpc" and _endpoint()[0]:
+                vars(refusing)["unary_unary"] = unary
             return refusing
 
         return channel
