@@ -5,6 +5,9 @@
     [step.train-model]                      # the task's path in the graph, for example "group.train-model"
     outputs = {model = "given/model", accuracy = 0.93}
 
+    [step.read-csv]
+    addresses = "gs"                        # gs:// stays so for a step that parses it; or "folder", the default
+
     [image."europe-docker.pkg.dev/p/r/train:1"]
     path = "src"                            # the source folder of the image's code
     python = ".venv-tf/bin/python"          # its interpreter; or a version that is installed here, "3.9"
@@ -47,7 +50,7 @@ FILE = "localvertex.toml"
 MAX_BYTES = 2**20
 
 _TYPES = {dict: "a table", list: "a list of texts", str: "a text", bool: "true or false"}
-_STEPS: dict[str, Any] = {"*": {"outputs": dict}}
+_STEPS: dict[str, Any] = {"*": {"outputs": dict, "addresses": str}}
 _TABLES: dict[str, dict[str, Any]] = {
     "step": _STEPS,
     "image": {"*": {"path": Path, "python": Path, "packages": list, "command": list}},

@@ -177,23 +177,44 @@ def _check(owner: Any, name: str, look: Any) -> None:
     setattr(owner, name, checked)
 
 
-def _change_requests(module: ModuleType) -> None:
-    """Send, refuse or pass on each request of the library on which Google's are built."""
+def _routed(address: str, given: Any) -> Any:
+    """Return the address at the run's endpoint and the header with its token; nothing for requests to others."""
     from urllib.parse import urlsplit
 
+    url = urlsplit(address)
+    own, token = _endpoint()
+    is_object = url.hostname == _STORAGE and url.path.startswith(_API_PATHS)
+    is_local = (is_object and "LOCALVERTEX_GCS_ROOT" in os.environ) or _is_vertex(url.hostname or "")
+    is_own = address.startswith(f"{own}/") and given in (None, f"Bearer {PLACEHOLDER}")
+    return (own + address.partition(url.netloc)[2], f"Bearer {token}") if own and (is_local or is_own) else ()
+
+
+def _change_aiohttp(module: ModuleType) -> None:
+    """Route the requests of gcsfs, with which pandas and fsspec read gs://."""
+    _change_checked(module)
+    request = module.ClientSession._request
+
+    def local_request(self: Any, method: str, url: Any, **options: Any) -> Any:
+        headers = dict(options.get("headers") or {})
+        routed = _routed(str(url), headers.get(_HEADER))
+        if routed:
+            url = type(url)(routed[0], **({} if isinstance(url, str) else {"encoded": True}))
+            options.update(headers={**headers, _HEADER: routed[1]}, proxy=None)
+        return request(self, method, url, **options)
+
+    module.ClientSession._request = local_request
+
+
+def _change_requests(module: ModuleType) -> None:
+    """Send, refuse or pass on each request of the library on which Google's are built."""
     _check(module.HTTPAdapter, "send", lambda _, sent, *__, **___: (sent.method, sent.url, _HEADER in sent.headers))
     send = module.HTTPAdapter.send
 
     def local_send(self: Any, request: Any, *args: Any, **options: Any) -> Any:
-        url, given = urlsplit(request.url), request.headers.get(_HEADER)
-        address, token = _endpoint()
-        is_object = url.hostname == _STORAGE and url.path.startswith(_API_PATHS)
-        is_local = (is_object and "LOCALVERTEX_GCS_ROOT" in os.environ) or _is_vertex(url.hostname or "")
-        is_own = request.url.startswith(f"{address}/") and given in (None, f"Bearer {PLACEHOLDER}")
-        if address and (is_local or is_own):
+        routed = _routed(request.url, request.headers.get(_HEADER))
+        if routed:
             request = request.copy()
-            request.url = address + request.url.partition(url.netloc)[2]
-            request.headers[_HEADER] = f"Bearer {token}"
+            request.url, request.headers[_HEADER] = routed
             # A proxy would get the token.
             options["proxies"] = {}
         return send(self, request, *args, **options)
@@ -286,6 +307,7 @@ _CHANGES = {
     "grpc.aio": _change_grpc,
     "requests.adapters": _change_requests,
     **dict.fromkeys(_CHECKED, _change_checked),
+    "aiohttp.client": _change_aiohttp,
 }
 """What happens to a module after its import, by name; and `_change_client` to the generated clients."""
 
