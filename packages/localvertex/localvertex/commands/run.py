@@ -50,7 +50,7 @@ def _stand_ins(content: dict[str, Any]) -> str:
     file = load(pipeline_copy(Path(content["work_dir"]) / content["run_id"]))
     found = Configuration.of_json(content.get("configuration", {}))
     repository = Repository.of(file.pipeline, content["file"], StandIns(found).sources)
-    return text_of(after(file.pipeline, steps, repository, found), found)
+    return text_of(after(file.pipeline, steps, repository, found, has_buckets=bool(content["gcs_root"])), found)
 
 
 def run_options(options: argparse.Namespace) -> Options:

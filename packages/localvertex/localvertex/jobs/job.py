@@ -133,6 +133,8 @@ class CustomJob:
     pools: tuple[Pool, ...]
     scheduling: Scheduling
     base_output_directory: str = ""
+    output_uri: str = ""
+    """The base output directory as replicas see it, where that is another text."""
     spec: dict[str, Any] = field(default_factory=dict)
     """The CustomJobSpec in the API's snake_case, as replicas receive it."""
     trial: TrialVariables | None = None

@@ -59,6 +59,8 @@ class Workspace:
     """Files and folders that container commands may read."""
     buckets: Path | None = None
     """A folder with one folder per bucket; None where gs:// means Cloud Storage itself."""
+    keeps_addresses: bool = False
+    """Whether replicas get gs:// as it is."""
 
     def to_local_path(self, uri: str) -> str:
         """Return the URI, or the path of a bucket's object where buckets are folders.

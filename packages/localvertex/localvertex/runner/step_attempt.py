@@ -57,6 +57,8 @@ def run_attempt(
     try:
         if executor is None:
             return AttemptOutcome(task=task, state=State.GIVEN, outputs=_give(task, context))
+        if task.component.keeps_addresses:
+            context = replace(context, buckets=replace(context.buckets, keeps_addresses=True))
         _learn_secrets(task, executor, context)
         key = _cache_key(task, executor, context)
         if key and (cached := _find_cached(task, key, context)) is not None:
