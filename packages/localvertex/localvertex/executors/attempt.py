@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from localvertex.containers import leftovers
+from accelerators import load_catalogue
+from accelerators.catalogue import nearest
+from localvertex.containers import leftovers, memory
 from localvertex.containers.call import Prepared
 from localvertex.containers.mounts import artifact_paths
 from localvertex.containers.stand_ins import StandIn
@@ -43,6 +45,8 @@ class Attempt:
     """Whether another step of the run that does not wait for this one has not ended."""
     report_exit: Callable[[int], None]
     """Receives the exit code of the step's process."""
+    report_memory: Callable[[memory.Memory | None], None]
+    """Receives the peak memory of the step's process."""
     report_custom_job: Callable[[JobStatus], None]
     """Receives the status of the step's custom job."""
 
@@ -114,6 +118,11 @@ class Attempt:
             writable=self.readable[1:],
         )
         code = processes.wait(process)
+        machine = nearest.of_step(load_catalogue(), self.container.resources)
+        found = memory.of(prepared.command, process.peak_bytes, machine)
+        self.report_memory(found)
+        if found and found["severity"]:
+            self.warn(found["text"])
         for line in process.discarded:
             self.warn(line)
         if prepared.has_mask:
