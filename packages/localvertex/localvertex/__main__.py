@@ -371,7 +371,7 @@ def _command(options: argparse.Namespace) -> int:
     try:
         code: int = commands.COMMANDS[options.command](options)
     except Refused as error:
-        print(f"error: {options.file or options.resume} uses features that cannot run locally:", file=sys.stderr)
+        print(f"error: {options.file or options.resume} cannot run here:", file=sys.stderr)
         for reason in error.reasons:
             print(f"  {reason}", file=sys.stderr)
         # A resumed run has the stand-ins that it was started with.
