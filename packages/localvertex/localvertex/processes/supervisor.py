@@ -190,14 +190,6 @@ def prepare() -> int:
     return wakeup
 
 
-def _largest_bytes() -> int:
-    """Return the peak memory of the largest process that has ended."""
-    # Importing it takes half a millisecond, which the command does not wait for.
-    import resource
-
-    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-
-
 def _num_left() -> int:
     """Return how many processes the command has left, on Linux."""
     deadline = time.monotonic() + _SETTLE_SECONDS
@@ -263,7 +255,7 @@ def main() -> None:
     # With a machine that is lost, all processes are.
     left = 0 if code == 128 + signal.SIGKILL else _num_left()
     try:
-        os.write(kept[0], f"{left},{max(peak_bytes, _largest_bytes())}".encode())
+        os.write(kept[0], f"{left},{max(peak_bytes, linux.largest_bytes())}".encode())
     except OSError:
         pass  # The parent has ended.
     if clean_up_command:

@@ -21,8 +21,8 @@ from localvertex.show.view.live import LiveJob
 from localvertex.store import record
 from localvertex.store.task import State
 from localvertex.values.buckets import Buckets
-from localvertex.values.json_text import encode
 from localvertex_base.compiled.spec import Pipeline
+from localvertex_base.json_text import encode
 from localvertex_base.userinput import atomic_write
 
 _MAX_LOG_BYTES, _MAX_LOGS_BYTES = 64 << 10, 4 << 20

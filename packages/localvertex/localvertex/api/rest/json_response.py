@@ -6,7 +6,7 @@ from typing import Any
 from starlette.responses import Response
 
 from localvertex.api.rest.errors import ApiError, error_body, invalid, not_written
-from localvertex.values.json_text import encode
+from localvertex_base.json_text import encode
 from localvertex_base.userinput.errors import UserError
 
 _HEADERS = {

@@ -23,7 +23,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from localvertex.api.rest.errors import Status, error_body
 from localvertex.api.rest.json_response import JsonResponse
-from localvertex.values.json_text import encode
+from localvertex_base.json_text import encode
 
 Event = tuple[str, dict[str, Any]]
 """Name and content."""
