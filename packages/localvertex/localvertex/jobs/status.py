@@ -12,6 +12,7 @@ from typing import Any
 from localvertex._base.userinput import atomic_write
 from localvertex._base.userinput.errors import UserError
 from localvertex._base.userinput.reading import read_bytes
+from localvertex.containers.memory import Memory
 from localvertex.jobs.goodput.event_files import EventLog
 from localvertex.jobs.goodput.progress import Progress
 from localvertex.jobs.goodput.timeline import Span
@@ -80,6 +81,8 @@ class ReplicaStatus(Progress):
     num_starts: int
     exit_code: int | None = None
     """The exit code of its last process that has ended."""
+    memory: Memory | None = None
+    """Of its largest process that has ended."""
     job_id: str = ""
     """The id of the job that fault requests name; each attempt at a step is another job."""
     spans: tuple[Span, ...] = ()
