@@ -123,8 +123,8 @@ def collecting(num_items: int) -> Any:
         pass
 
     @dsl.pipeline(name="collecting")
-    def pipeline(items: list[int] = [*range(num_items)]) -> None:
-        with dsl.ParallelFor(items) as n:
+    def pipeline() -> None:
+        with dsl.ParallelFor([*range(num_items)]) as n:
             made = make(n=n)
         join(every=dsl.Collected(made.outputs["out"]))
 

@@ -3,7 +3,9 @@
 import datetime
 
 import pytest
-from machines_tests.conftest import MACHINE, RESERVED, T4, Case, assert_broken, broken, pool, with_machine
+from machines_tests.conftest import MACHINE, RESERVED, T4, TODAY, Case, assert_broken, broken, pool, with_machine
+
+from localvertex.machines import check_worker_pools
 
 CASES = [
     broken([pool("n1-standard-2")], "machine-type", "error", f"{MACHINE}.machine_type", "n1-standard-4"),
