@@ -360,7 +360,7 @@ def _add_work_dir(command: "argparse.ArgumentParser | argparse._ArgumentGroup") 
         metavar="D",
         type=cli.folder,
         default=Path("runs"),
-        help="folder for runs, also the pipeline root (./%(default)s)",
+        help="folder for runs, and the pipeline root (./%(default)s)",
     )
 
 

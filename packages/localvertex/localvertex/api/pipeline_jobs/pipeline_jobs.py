@@ -125,7 +125,7 @@ class PipelineJobs:
         return self._with_contexts(self._view(job))
 
     def retry(self, run_id: str) -> None:
-        """Resume a run that has ended without success, also one that was started in a terminal.
+        """Resume a run that has ended without success, including one that was started in a terminal.
 
         Raises:
             ApiError: It cannot be resumed here, or another request is resuming it.
@@ -162,7 +162,7 @@ class PipelineJobs:
         return self._threads.stop(run_id, at_once=at_once)
 
     def remove(self, run_id: str) -> None:
-        """Delete a run that has ended, with all its files, also one that was started in a terminal.
+        """Delete a run that has ended, with all its files, including one that was started in a terminal.
 
         Raises:
             ApiError: It is running, something else needs its files, or a file cannot be deleted.
