@@ -7,6 +7,7 @@ where the file has what would help it already, so that nothing is proposed twice
 import json
 import re
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from localvertex.containers.stand_ins import advice
@@ -14,6 +15,7 @@ from localvertex.errors import Refusal
 from localvertex.executors.python_step import missing_module
 from localvertex.runner.checks.cloud_launchers import calls
 from localvertex.runner.checks.given_outputs import NamedTask, asks_google, named_tasks
+from localvertex.store.executor_files import BIGQUERY
 from localvertex.store.steps.failure import cannot_run_here
 from localvertex.store.task import State
 from localvertex.values.buckets import addresses
@@ -61,6 +63,7 @@ def after(
     repository: Repository,
     configuration: Configuration,
     *,
+    run_dir: Path,
     has_buckets: bool = False,
 ) -> Tables:
     """Return the tables without which steps of a run have failed: of their image, their addresses, or their outputs.
@@ -72,6 +75,7 @@ def after(
         entries: The entries of the run's tasks in its record.
         repository: Names the packages of modules.
         configuration: What the file has.
+        run_dir: The folder of the run.
         has_buckets: Whether buckets were folders.
     """
     # Without the numbers of iterations.
@@ -79,9 +83,14 @@ def after(
     failed = {path: each for path, each in found.items() if each["state"] == State.FAILED and cannot_run_here(each)}
     own = _own(pipeline, configuration)
     callers = {each.step for each in calls(pipeline, has_credentials=False)}
-    reasons, open_calls = list[Refusal](), list[Refusal]()
+    reasons, open_calls, unnamed = list[Refusal](), list[Refusal](), list[Refusal]()
     for task in named_tasks(pipeline):
-        if task.spec.path in callers and (entry := found.get(task.path)) and not State(entry["state"]).has_outputs:
+        table = (*own, "step", task.path)
+        if names := _unnamed(found.get(task.path, {}), run_dir):
+            content = {"bigquery": dict.fromkeys(names, "path/to/file")}
+            unnamed.append(Refusal(task.path, step=task.path, table=table, content=content))
+            continue
+        if task.spec.path in callers and "bigquery" not in _existing(table, configuration) and (entry := found.get(task.path)) and not State(entry["state"]).has_outputs:
             open_calls.append(Refusal(task.path, step=task.path))
         if entry := failed.get(task.path):
             executor, module = pipeline.executor_of(task.spec), missing_module(entry["error"] or "")
@@ -89,11 +98,21 @@ def after(
             way_on = advice(image, module, repository) if module else Refusal("")
             reasons.append(Refusal(task.path, step=task.path, table=way_on.table, content=way_on.content))
         elif has_buckets and _parses_addresses(task, pipeline, found.get(task.path, {})):
-            table = (*own, "step", task.path)
             if "addresses" not in _existing(table, configuration):
                 reasons.append(Refusal(task.path, step=task.path, table=table, content={"addresses": "gs"}))
     calls_failed = {each.step for each in open_calls} & failed.keys()
-    return proposed(pipeline, [*reasons, *(open_calls if calls_failed else [])], configuration)
+    return proposed(pipeline, [*reasons, *unnamed, *(open_calls if calls_failed or unnamed else [])], configuration)
+
+
+def _unnamed(entry: Mapping[str, Any], run_dir: Path) -> list[str]:
+    """Return the queries and tables of a failed step for which no file is named."""
+    if entry.get("state") != State.FAILED or not entry.get("log"):
+        return []
+    try:
+        found = json.loads((run_dir / entry["log"]).with_name(BIGQUERY).read_bytes())["missing"]
+    except (OSError, ValueError, LookupError, TypeError):
+        return []
+    return [each for each in found if isinstance(each, str)] if isinstance(found, list) else []
 
 
 def _own(pipeline: Pipeline, configuration: Configuration) -> tuple[str, ...]:
@@ -146,7 +165,8 @@ def _existing(names: tuple[str, ...], configuration: Configuration) -> dict[str,
     table: Any = vars(configuration)
     for name in names:
         table = table.get(name, {})
-    plain = {name: each for name, each in table.items() if not isinstance(each, Mapping) or "parameters" in names}
+    is_flat = names[-1] == "parameters" or names[-2:-1] == ("step",)
+    plain = {name: each for name, each in table.items() if not isinstance(each, Mapping) or is_flat}
     if "parameters" in names:
         return plain
     folder = re.escape(json.dumps(f"{configuration.folder}/")[1:-1])
@@ -155,10 +175,15 @@ def _existing(names: tuple[str, ...], configuration: Configuration) -> dict[str,
 
 
 def merged(have: Mapping[str, Any], added: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a table with what is added, in lists too; what it has stays."""
+    """Return a table with what is added, in lists and tables too; what it has stays."""
+    tables = {
+        name: {**each, **have[name]}
+        for name, each in added.items()
+        if isinstance(each, Mapping) and isinstance(have.get(name), Mapping)
+    }
     lists = {
         name: [*dict.fromkeys([*have[name], *each])]
         for name, each in added.items()
         if isinstance(each, list) and name in have and name != "command"
     }
-    return {**added, **have, **lists}
+    return {**added, **have, **lists, **tables}
