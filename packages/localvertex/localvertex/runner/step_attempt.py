@@ -233,7 +233,13 @@ def remove_secrets(task: Task, context: Context) -> None:
 
     A value may become a secret later: when a step hands it to a secret variable of another one.
     """
-    names = (executor_files.INPUT, executor_files.OUTPUT, executor_files.LOG, executor_files.BIGQUERY, *task.component.output_parameters)
+    names = (
+        executor_files.INPUT,
+        executor_files.OUTPUT,
+        executor_files.LOG,
+        executor_files.BIGQUERY,
+        *task.component.output_parameters,
+    )
     files = [task.folder / name for name in names] + list(task.folder.rglob("*.log"))
     context.credentials.secrets.remove_from(path for path in files if path.is_file())
 

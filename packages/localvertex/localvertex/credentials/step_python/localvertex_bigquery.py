@@ -159,7 +159,7 @@ def _of_file(path: str) -> tuple[dict[str, Any], list[list[Any]]]:
     ending = os.path.splitext(path)[1].lower()
     if ending == ".parquet":
         try:
-            from pyarrow import parquet
+            from pyarrow import parquet  # type: ignore[import-untyped]
         except ImportError:
             raise Unnamed(f"{path} needs pyarrow in the step; give CSV or JSON Lines") from None
         table = parquet.read_table(path)
@@ -235,7 +235,7 @@ def _encode(value: Any, in_microseconds: bool) -> Any:
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
     if isinstance(value, datetime.datetime) and value.tzinfo:
-        passed = value - datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
+        passed = value - datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)  # noqa: UP017 - Python 3.7
         microseconds = passed // datetime.timedelta(microseconds=1)
         return str(microseconds if in_microseconds else microseconds / 1e6)
     return value.isoformat() if isinstance(value, datetime.date) else str(value)

@@ -109,7 +109,9 @@ def _carry(path: str, message: bytes) -> bytes:
     if "error" in found:
         from google.api_core.exceptions import from_http_status
 
-        raise from_http_status(found["error"]["code"], found["error"]["message"])
+        raise from_http_status(  # type: ignore[no-untyped-call]
+            found["error"]["code"], found["error"]["message"]
+        )
     return b64decode(found["message"])
 
 
@@ -194,7 +196,7 @@ def _routed(address: str, given: Any) -> Any:
 def _change_aiohttp(module: ModuleType) -> None:
     """Route the requests of gcsfs, with which pandas and fsspec read gs://."""
     _change_checked(module)
-    request = module.ClientSession._request
+    request = module.ClientSession._request  # noqa: SLF001 - what all its methods call
 
     def local_request(self: Any, method: str, url: Any, **options: Any) -> Any:
         headers = dict(options.get("headers") or {})
@@ -204,14 +206,15 @@ def _change_aiohttp(module: ModuleType) -> None:
             options.update(headers={**headers, _HEADER: routed[1]}, proxy=None)
         return request(self, method, url, **options)
 
-    module.ClientSession._request = local_request
+    module.ClientSession._request = local_request  # noqa: SLF001
 
 
 def _from_files(request: Any) -> Any:
     """Return the response of BigQuery from the step's files; without one, the query is noted and refused."""
+    import io
     import json
 
-    from localvertex_bigquery import Unnamed, answer
+    from localvertex_bigquery import Unnamed, answer  # type: ignore[import-not-found]
     from requests import Response
 
     try:
@@ -222,7 +225,7 @@ def _from_files(request: Any) -> Any:
     found = Response()
     found.status_code, found.url, found.request = 200, request.url, request
     found.headers["Content-Type"] = "application/json"
-    found._content = json.dumps(content).encode()
+    found.raw = io.BytesIO(json.dumps(content).encode())
     return found
 
 

@@ -90,7 +90,12 @@ def after(
             content = {"bigquery": dict.fromkeys(names, "path/to/file")}
             unnamed.append(Refusal(task.path, step=task.path, table=table, content=content))
             continue
-        if task.spec.path in callers and "bigquery" not in _existing(table, configuration) and (entry := found.get(task.path)) and not State(entry["state"]).has_outputs:
+        if (
+            task.spec.path in callers
+            and "bigquery" not in _existing(table, configuration)
+            and (entry := found.get(task.path))
+            and not State(entry["state"]).has_outputs
+        ):
             open_calls.append(Refusal(task.path, step=task.path))
         if entry := failed.get(task.path):
             executor, module = pipeline.executor_of(task.spec), missing_module(entry["error"] or "")
@@ -120,7 +125,7 @@ def _own(pipeline: Pipeline, configuration: Configuration) -> tuple[str, ...]:
 
 
 def _parses_addresses(task: NamedTask, pipeline: Pipeline, entry: Mapping[str, Any]) -> bool:
-    """Return whether a step may have failed because it got a path for gs://, which its code takes apart or passes on."""
+    """Return whether a step may have failed because it got a path for gs://, which its code takes apart."""
     executor, inputs = pipeline.executor_of(task.spec), entry.get("inputs", {}).get("parameters")
     if entry.get("state") != State.FAILED or not isinstance(executor, Container) or not any(addresses(inputs)):
         return False

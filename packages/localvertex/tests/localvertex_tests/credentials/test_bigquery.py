@@ -1,4 +1,4 @@
-"""`[step.NAME] bigquery`: a step's queries and tables get the rows of the user's files, and nothing else is answered."""
+"""`[step.NAME] bigquery`: a step's queries and tables get the rows of the user's files; nothing else is answered."""
 
 import datetime
 import json
@@ -80,6 +80,7 @@ def asked(tmp_path: Path, files: dict[str, str], *calls: str) -> list[str]:
     program = (
         "import sys; sys.addaudithook(lambda event, args: event == 'socket.getaddrinfo' and sys.exit(9))\n"
         "from google.cloud import bigquery; client = bigquery.Client(project='p')\n"
+        "PARAMETER = bigquery.ScalarQueryParameter('a', 'INT64', 1)\n"
         "for call in sys.argv[1:]:\n"
         "    try: print(eval(call))\n"
         "    except Exception as error: print(type(error).__name__, ' '.join(str(error).split()))\n"
@@ -96,7 +97,7 @@ def test_what_no_file_is_named_for_is_refused_and_noted(tmp_path: Path) -> None:
     refused = [
         'client.query("SELECT a FROM p.taxi.trips").result()',
         'client.get_table("p.other.trips")',
-        'client.query("SELECT 1", bigquery.QueryJobConfig(query_parameters=[bigquery.ScalarQueryParameter("a", "INT64", 1)]))',
+        'client.query("SELECT 1", bigquery.QueryJobConfig(query_parameters=[PARAMETER])).result()',
         'client.load_table_from_json([{"a": 1}], "p.taxi.trips")',
         'client.create_dataset("d")',
     ]
@@ -123,9 +124,16 @@ def test_rows_have_the_types_of_their_file(tmp_path: Path) -> None:
     (tmp_path / "nested.jsonl").write_text('{"a": [1]}\n')
     files = {f"d.{each.stem}": str(each) for each in tmp_path.iterdir()}
     names = ("rows", "t", "mixed", "nested")
-    rows, table, *refused = asked(tmp_path, files, *(f'[dict(each) for each in client.list_rows("d.{each}")]' for each in names))
+    rows, table, *refused = asked(
+        tmp_path, files, *(f'[dict(each) for each in client.list_rows("d.{each}")]' for each in names)
+    )
     assert eval(rows, {"datetime": datetime, "Decimal": Decimal}) == [values, dict.fromkeys(values)]
-    assert eval(table, {"datetime": datetime})[0] == {"a": -1, "b": "1e3", "c": now.replace(microsecond=0), "d": "x,\ny"}
+    assert eval(table, {"datetime": datetime})[0] == {
+        "a": -1,
+        "b": "1e3",
+        "c": now.replace(microsecond=0),
+        "d": "x,\ny",
+    }
     assert "'a' has INTEGER and STRING" in refused[0]
     assert "'a' has nested" in refused[1]
 
