@@ -90,9 +90,7 @@ def _run(project: str, content: dict[str, Any], *, is_job: bool) -> dict[str, An
     _jobs[number] = _jobs[_table_of(number)] = _read(text)
     if is_job:
         return _job(project, number, configuration)
-    options = content.get("formatOptions", {})
-    asked = {f"formatOptions.{name}": str(value) for name, value in options.items()}
-    return _results(project, number, {**asked, "maxResults": str(content.get("maxResults", _MAX_ROWS))})
+    return _results(project, number, {"maxResults": str(content.get("maxResults", _MAX_ROWS))})
 
 
 def _job(project: str, number: str, configuration: dict[str, Any]) -> dict[str, Any]:
@@ -124,8 +122,7 @@ def _page(schema: dict[str, Any], rows: list[list[Any]], query: dict[str, str]) 
     end = start + min(int(query.get("maxResults") or _MAX_ROWS), _MAX_ROWS)
     chosen = query.get("selectedFields", "").split(",")
     wanted = [number for number, each in enumerate(schema["fields"]) if chosen == [""] or each["name"] in chosen]
-    in_microseconds = query.get("formatOptions.useInt64Timestamp", "").lower() == "true"
-    page = [{"f": [{"v": _encode(row[number], in_microseconds)} for number in wanted]} for row in rows[start:end]]
+    page = [{"f": [{"v": _encode(row[number])} for number in wanted]} for row in rows[start:end]]
     # A client that asks for no rows takes an empty list for all of them.
     found = {"rows": page} if start < end else {}
     return {"totalRows": str(len(rows)), **found, **({"pageToken": str(end)} if start < end < len(rows) else {})}
@@ -168,7 +165,10 @@ def _of_file(path: str) -> tuple[dict[str, Any], list[list[Any]]]:
         with open(path, encoding="utf-8-sig", newline="") as file:
             if ending == ".csv":
                 names, *lines = [*csv.reader(file)] or [[]]
-                columns = [[line[number] or None for line in lines if line] for number in range(len(names))]
+                lines = [each for each in lines if each]
+                if {*map(len, lines)} - {len(names)}:
+                    raise Unnamed(f"{path}: a line has another number of columns than the first")
+                columns = [[line[number] or None for line in lines] for number in range(len(names))]
             else:
                 records = [json.loads(line) for line in file if line.strip()]
                 names = [*dict.fromkeys(name for each in records for name in each)]
@@ -227,7 +227,7 @@ def _kind(name: str, column: list[Any], path: str) -> str:
     return found.pop() if found else "STRING"
 
 
-def _encode(value: Any, in_microseconds: bool) -> Any:
+def _encode(value: Any) -> Any:
     if value is None:
         return None
     if isinstance(value, bool):
@@ -236,6 +236,5 @@ def _encode(value: Any, in_microseconds: bool) -> Any:
         return base64.b64encode(value).decode()
     if isinstance(value, datetime.datetime) and value.tzinfo:
         passed = value - datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)  # noqa: UP017 - Python 3.7
-        microseconds = passed // datetime.timedelta(microseconds=1)
-        return str(microseconds if in_microseconds else microseconds / 1e6)
+        return str(passed // datetime.timedelta(microseconds=1))
     return value.isoformat() if isinstance(value, datetime.date) else str(value)

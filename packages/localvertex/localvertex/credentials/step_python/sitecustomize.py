@@ -209,20 +209,18 @@ def _change_aiohttp(module: ModuleType) -> None:
     module.ClientSession._request = local_request  # noqa: SLF001
 
 
-def _from_files(request: Any) -> Any:
+def _from_files(request: Any, found: Any) -> Any:
     """Return the response of BigQuery from the step's files; without one, the query is noted and refused."""
     import io
     import json
 
     from localvertex_bigquery import Unnamed, answer  # type: ignore[import-not-found]
-    from requests import Response
 
     try:
         content = answer(request.method, request.url, request.body)
     except Unnamed as error:
         way_on = f"{error}: name files of rows as [step.NAME] bigquery, or "
         _refuse("bigquery.googleapis.com", f"{request.method} {request.path_url.partition('?')[0]}", way_on)
-    found = Response()
     found.status_code, found.url, found.request = 200, request.url, request
     found.headers["Content-Type"] = "application/json"
     found.raw = io.BytesIO(json.dumps(content).encode())
@@ -236,7 +234,7 @@ def _change_requests(module: ModuleType) -> None:
 
     def local_send(self: Any, request: Any, *args: Any, **options: Any) -> Any:
         if request.url.startswith(_BIGQUERY) and "LOCALVERTEX_BIGQUERY" in os.environ:
-            return _from_files(request)
+            return _from_files(request, module.Response())
         routed = _routed(request.url, request.headers.get(_HEADER))
         if routed:
             request = request.copy()

@@ -122,8 +122,9 @@ def test_rows_have_the_types_of_their_file(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text('a,b,c,d\n-1,1e3,2020-01-02 03:04:05 UTC,"x,\ny"\n,.5,,\n')
     (tmp_path / "mixed.jsonl").write_text('{"a": 1}\n{"a": "x"}\n')
     (tmp_path / "nested.jsonl").write_text('{"a": [1]}\n')
+    (tmp_path / "short.csv").write_text("a,b\n1\n")
     files = {f"d.{each.stem}": str(each) for each in tmp_path.iterdir()}
-    names = ("rows", "t", "mixed", "nested")
+    names = ("rows", "t", "mixed", "nested", "short")
     rows, table, *refused = asked(
         tmp_path, files, *(f'[dict(each) for each in client.list_rows("d.{each}")]' for each in names)
     )
@@ -136,6 +137,7 @@ def test_rows_have_the_types_of_their_file(tmp_path: Path) -> None:
     }
     assert "'a' has INTEGER and STRING" in refused[0]
     assert "'a' has nested" in refused[1]
+    assert "another number of columns" in refused[2]
 
 
 def test_a_file_that_is_not_there_or_has_no_known_form_is_refused(compiled: Compile, tmp_path: Path) -> None:
