@@ -169,9 +169,10 @@ def _keeps_addresses(task: NamedTask, addresses: str, pipeline: Pipeline) -> boo
         UserError: It is not a step, or its code would ask Google.
     """
     executor = pipeline.executor_of(task.spec)
-    if addresses not in ("gs", "folder") or not isinstance(executor, Container):
-        kind = "a step" if isinstance(executor, Container) else "no step with a program"
-        raise UserError(f'addresses = {quote(addresses)} or bigquery for {kind}; expected "gs" or "folder" for a step')
+    if addresses not in ("gs", "folder"):
+        raise UserError(f'addresses = {quote(addresses)}; expected "gs" or "folder"')
+    if not isinstance(executor, Container):
+        raise UserError("addresses and bigquery are for a step with a program; expected outputs, or another step")
     if addresses == "gs" and (library := asks_google("\n".join(executor.command))):
         text = f'addresses = "gs": its code uses {library}, whose own client of gs:// asks Google, not the folder'
         raise UserError(f'{text}; expected "folder", or nothing')
@@ -186,8 +187,7 @@ def _check_rows(files: Mapping[str, str], allows_gone: bool) -> None:
     """
     for name, file in files.items():
         if Path(file).suffix.lower() not in _ROWS or not (allows_gone or Path(file).is_file()):
-            what = "is not there" if Path(file).suffix.lower() in _ROWS else "has no form that is known"
-            raise UserError(f"bigquery: {file!r} for {quote(name)} {what}; expected a file, {', '.join(_ROWS)}")
+            raise UserError(f"bigquery: {file!r} for {quote(name)}; expected a file that is here, {', '.join(_ROWS)}")
 
 
 def asks_google(code: str) -> str:

@@ -90,21 +90,17 @@ def after(
             content = {"bigquery": dict.fromkeys(names, "path/to/file")}
             unnamed.append(Refusal(task.path, step=task.path, table=table, content=content))
             continue
-        if (
-            task.spec.path in callers
-            and "bigquery" not in _existing(table, configuration)
-            and (entry := found.get(task.path))
-            and not State(entry["state"]).has_outputs
-        ):
+        known = _existing(table, configuration)
+        is_open = task.path in found and not State(found[task.path]["state"]).has_outputs
+        if is_open and task.spec.path in callers and "bigquery" not in known:
             open_calls.append(Refusal(task.path, step=task.path))
         if entry := failed.get(task.path):
             executor, module = pipeline.executor_of(task.spec), missing_module(entry["error"] or "")
             image = executor.image if isinstance(executor, Container) else ""
             way_on = advice(image, module, repository) if module else Refusal("")
             reasons.append(Refusal(task.path, step=task.path, table=way_on.table, content=way_on.content))
-        elif has_buckets and _parses_addresses(task, pipeline, found.get(task.path, {})):
-            if "addresses" not in _existing(table, configuration):
-                reasons.append(Refusal(task.path, step=task.path, table=table, content={"addresses": "gs"}))
+        elif is_open and has_buckets and "addresses" not in known and _parses(task, pipeline, found[task.path]):
+            reasons.append(Refusal(task.path, step=task.path, table=table, content={"addresses": "gs"}))
     calls_failed = {each.step for each in open_calls} & failed.keys()
     return proposed(pipeline, [*reasons, *unnamed, *(open_calls if calls_failed or unnamed else [])], configuration)
 
@@ -114,23 +110,22 @@ def _unnamed(entry: Mapping[str, Any], run_dir: Path) -> list[str]:
     if entry.get("state") != State.FAILED or not entry.get("log"):
         return []
     try:
-        found = json.loads((run_dir / entry["log"]).with_name(BIGQUERY).read_bytes())["missing"]
+        # The step may have written anything.
+        return [*map(str, json.loads((run_dir / entry["log"]).with_name(BIGQUERY).read_bytes())["missing"])]
     except (OSError, ValueError, LookupError, TypeError):
         return []
-    return [each for each in found if isinstance(each, str)] if isinstance(found, list) else []
 
 
 def _own(pipeline: Pipeline, configuration: Configuration) -> tuple[str, ...]:
     return ("pipeline", pipeline.name) if configuration.pipeline else ()
 
 
-def _parses_addresses(task: NamedTask, pipeline: Pipeline, entry: Mapping[str, Any]) -> bool:
+def _parses(task: NamedTask, pipeline: Pipeline, entry: Mapping[str, Any]) -> bool:
     """Return whether a step may have failed because it got a path for gs://, which its code takes apart."""
-    executor, inputs = pipeline.executor_of(task.spec), entry.get("inputs", {}).get("parameters")
-    if entry.get("state") != State.FAILED or not isinstance(executor, Container) or not any(addresses(inputs)):
-        return False
-    code = json.dumps([executor.command, inputs])
-    return bool(_PARSES.search(code)) and not asks_google(code)
+    executor, inputs = pipeline.executor_of(task.spec), entry["inputs"]["parameters"]
+    code = json.dumps([executor.command, inputs]) if isinstance(executor, Container) else ""
+    is_asked = any(addresses(inputs)) and _PARSES.search(code) is not None
+    return entry["state"] == State.FAILED and is_asked and not asks_google(code)
 
 
 def text_of(tables: Tables, configuration: Configuration) -> str:

@@ -143,7 +143,7 @@ def test_rows_have_the_types_of_their_file(tmp_path: Path) -> None:
 def test_a_file_that_is_not_there_or_has_no_known_form_is_refused(compiled: Compile, tmp_path: Path) -> None:
     compiled(pipeline)
     (tmp_path / "rows.xlsx").touch()
-    for name, text in (("gone.csv", "is not there"), ("rows.xlsx", "has no form")):
+    for name in ("gone.csv", "rows.xlsx"):
         found = Configuration(step={"load": {"bigquery": {"d.t": str(tmp_path / name)}}})
-        with pytest.raises(UserError, match=text):
+        with pytest.raises(UserError, match=rf"{name}.* expected a file that is here, \.csv"):
             engine.open_file(tmp_path / "pipeline.json", localvertex.Options(configuration=found))
