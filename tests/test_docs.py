@@ -86,6 +86,27 @@ def test_the_commands_of_the_page_on_any_training_code(
     assert len(list(tmp_path.glob("runs/training/*/checkpoints"))) == 2
 
 
+@pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap mounts /gcs")
+@pytest.mark.parametrize("start", ["gs://bucket/", "/gcs/bucket/", "FOLDER/bucket/"])
+def test_any_training_code_writes_where_the_service_names_a_bucket_a_mount_or_a_folder(
+    python: str, repository: pathlib.Path, tmp_path: pathlib.Path, start: str
+) -> None:
+    page = repository / "docs" / "any-training.md"
+    (code,) = re.findall(r"^```python\n(.*?)^```$", page.read_text(), flags=re.M | re.S)
+    words = ["bwrap", "--tmpfs", "/"]
+    for each in pathlib.Path("/").iterdir():
+        words += ["--symlink", os.readlink(each)] if each.is_symlink() else ["--dev-bind", str(each)]
+        words.append(str(each))
+    base = start.replace("FOLDER", str(tmp_path))
+    variables = {"AIP_CHECKPOINT_DIR": f"{base}checkpoints/", "AIP_MODEL_DIR": f"{base}model/"}
+    words += ["--bind", str(tmp_path), "/gcs", "--chdir", str(tmp_path), python, "-c", code]
+    done = subprocess.run(words, env=os.environ | variables, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "bucket" / "model" / "weights.npy").is_file()
+    assert "rmse" in json.loads((tmp_path / "bucket" / "checkpoints" / "result.json").read_text())["metrics"]
+    assert [each.name for each in tmp_path.iterdir()] == ["bucket"]
+
+
 @pytest.mark.slow
 def test_the_commands_of_the_training_page(
     repository: pathlib.Path, digits_directory: pathlib.Path, tmp_path: pathlib.Path

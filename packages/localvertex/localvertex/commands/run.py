@@ -50,10 +50,12 @@ def execute(options: argparse.Namespace) -> int:
 def _stand_ins(content: dict[str, Any]) -> str:
     """Return the tables of localvertex.toml without which steps have failed; empty for none."""
     steps = [each for each in content["tasks"] if each["kind"] == "step"]
-    file = load(pipeline_copy(Path(content["work_dir"]) / content["run_id"]))
+    run_dir = Path(content["work_dir"]) / content["run_id"]
+    file = load(pipeline_copy(run_dir))
     found = Configuration.of_json(content.get("configuration", {}))
     repository = Repository.of(file.pipeline, content["file"], StandIns(found).sources)
-    return text_of(after(file.pipeline, steps, repository, found, has_buckets=bool(content["gcs_root"])), found)
+    has_buckets = bool(content["gcs_root"])
+    return text_of(after(file.pipeline, steps, repository, found, run_dir=run_dir, has_buckets=has_buckets), found)
 
 
 def run_options(options: argparse.Namespace) -> Options:

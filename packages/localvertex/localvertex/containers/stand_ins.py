@@ -337,7 +337,7 @@ def advice(image: str, module: str, repository: Repository) -> Refusal:
     """Return what a user does for a step that lacks a module of its base image."""
     if is_plain(image):
         minor = _other_python(image)
-        if minor and (python := find(minor)) and python.has(module.partition(".")[0]):
+        if minor and (found := find(minor)) and found.has(module.partition(".")[0]):
             text = f'Python {minor} of its image has {module}; add to [image.{quoted(image)}]: python = "{minor}"'
             return Refusal(text, table=("image", image), content={"python": minor})
         return Refusal("")

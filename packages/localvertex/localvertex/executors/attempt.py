@@ -20,6 +20,7 @@ from localvertex.jobs import JobStatus
 from localvertex.machines import load_catalogue
 from localvertex.machines.catalogue import nearest
 from localvertex.processes import environments
+from localvertex.store import executor_files
 from localvertex.values.arguments import expand_arguments, present_inputs
 from localvertex.values.placeholders import Scope, Unresolvable, resolve_text
 
@@ -156,6 +157,8 @@ class Attempt:
         Credentials are left out, even where the container sets them, unless the user passes them on.
         """
         env = os.environ | {"PYTHONUNBUFFERED": "1"} | self.context.buckets.variables
+        if (rows := self.folder / executor_files.BIGQUERY).exists():
+            env["LOCALVERTEX_BIGQUERY"] = str(rows)
         env |= {
             name: self.resolve(self.context.buckets.to_local_paths(value)) for name, value in self.container.env.items()
         }

@@ -83,6 +83,7 @@ def _run(attempt: Attempt, words: list[str], arguments: list[str], env: dict[str
             *inputs,
             *context.credentials.step_file.readable,
             *attempt.stand_in.readable,
+            *map(Path, attempt.component.bigquery.values()),
         ),
         gcs_root=context.buckets.root,
         known_links=leftovers.links_out(context.buckets.root),

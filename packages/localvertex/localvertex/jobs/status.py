@@ -69,7 +69,7 @@ class Workspace:
         Raises:
             TaskFailed: The URI points outside its bucket.
         """
-        return Buckets(root=self.buckets).path_of(uri) if self.buckets else uri
+        return Buckets(root=self.buckets).local_path(uri)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,6 +16,7 @@ from localvertex.executors import find_executor, has_replicas
 from localvertex.executors.attempt import Attempt
 from localvertex.executors.context import Context
 from localvertex.executors.launcher import vertex_uri
+from localvertex.runner.checks.cloud_launchers import calls_bigquery
 from localvertex.store import executor_files, registry
 from localvertex.store.models.reading import UPLOADED_BY
 from localvertex.store.steps import cache as step_cache
@@ -155,6 +156,9 @@ def _cache_key(task: Task, executor: Container | Importer, context: Context) -> 
     """Return the step's cache key, empty when caching is off for it."""
     if not (context.use_cache and task.spec.enable_cache and isinstance(executor, Container)):
         return ""
+    # A file of rows may change.
+    if task.component.bigquery:
+        return ""
     # A cached job would not have the requested faults.
     if context.faults and has_replicas(executor):
         return ""
@@ -200,6 +204,8 @@ def execute(
         outputs_at=_outputs_at(task, executor, context),
         buckets=context.buckets,
     )
+    if task.component.bigquery or calls_bigquery(executor):
+        (task.folder / executor_files.BIGQUERY).write_text(json.dumps({"files": task.component.bigquery}))
     runner = find_executor(executor)
     if runner is None:
         raise TypeError(f"no executor for {task.component.executor}, although the check before the run accepted it")
@@ -237,7 +243,13 @@ def remove_secrets(task: Task, context: Context) -> None:
 
     A value may become a secret later: when a step hands it to a secret variable of another one.
     """
-    names = (executor_files.INPUT, executor_files.OUTPUT, executor_files.LOG, *task.component.output_parameters)
+    names = (
+        executor_files.INPUT,
+        executor_files.OUTPUT,
+        executor_files.LOG,
+        executor_files.BIGQUERY,
+        *task.component.output_parameters,
+    )
     files = [task.folder / name for name in names] + list(task.folder.rglob("*.log"))
     context.credentials.secrets.remove_from(path for path in files if path.is_file())
 

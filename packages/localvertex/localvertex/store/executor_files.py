@@ -21,6 +21,9 @@ from localvertex.values.buckets import Buckets, OutsideBucket
 
 INPUT, OUTPUT, LOG = "executor_input.json", "executor_output.json", "log.txt"
 
+BIGQUERY = "bigquery.json"
+"""In the folder of a step that calls BigQuery: the files of its queries, and those that it had no file for."""
+
 _ENDINGS = {"system.HTML": ".html", "system.Markdown": ".md"}
 """Endings of files of these types, by which a browser or an editor knows them."""
 

@@ -7,6 +7,7 @@
 
     [step.read-csv]
     addresses = "gs"                        # gs:// stays so for a step that parses it; or "folder", the default
+    bigquery = {"shop.orders" = "orders.csv"}  # rows of its queries and tables: CSV, JSON Lines or Parquet
 
     [image."europe-docker.pkg.dev/p/r/train:1"]
     path = "src"                            # the source folder of the image's code
@@ -50,7 +51,7 @@ FILE = "localvertex.toml"
 MAX_BYTES = 2**20
 
 _TYPES = {dict: "a table", list: "a list of texts", str: "a text", bool: "true or false"}
-_STEPS: dict[str, Any] = {"*": {"outputs": dict, "addresses": str}}
+_STEPS: dict[str, Any] = {"*": {"outputs": dict, "addresses": str, "bigquery": {"*": Path}}}
 _TABLES: dict[str, dict[str, Any]] = {
     "step": _STEPS,
     "image": {"*": {"path": Path, "python": Path, "packages": list, "command": list}},
@@ -79,7 +80,7 @@ class Configuration:
     sandbox: str = MASK
     """Whether steps and jobs run behind a mask."""
     step: Mapping[str, Any] = field(default_factory=dict)
-    """Paths in outputs are relative to `folder`."""
+    """Paths in outputs are relative to `folder`, all others absolute."""
     parameters: Mapping[str, Any] = field(default_factory=dict)
     pipeline: Mapping[str, Any] = field(default_factory=dict)
     """The tables `step` and `parameters` of single pipelines, by the pipeline's name."""

@@ -142,6 +142,8 @@ class Component:
     """The executor output that the user gives; None: it runs."""
     keeps_addresses: bool = False
     """Whether its program gets gs:// as it is, even where buckets are folders (localvertex.toml)."""
+    bigquery: dict[str, str] = field(default_factory=dict)
+    """Files with the rows of queries and tables, by their text or name (localvertex.toml)."""
     path: str = ""
     """Path in the file, e.g. "components.comp-train"."""
 

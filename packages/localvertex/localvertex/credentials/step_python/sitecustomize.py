@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 _GOOGLES = (".googleapis.com", ".vertexai.goog")
 _VERTEX, _STORAGE = "aiplatform.googleapis.com", "storage.googleapis.com"
 
+_BIGQUERY = "https://bigquery.googleapis.com/"
+
 _HEADER = "Authorization"
 
 _API_PATHS = ("/storage/", "/download/", "/upload/", "/batch/", "/resumable/")
@@ -44,9 +46,9 @@ class NotEmulated(RuntimeError):
     """A call of a service of Google that stays on this machine; no OSError, which libraries repeat or hide."""
 
 
-def _refuse(host: str, call: str) -> Any:
+def _refuse(host: str, call: str, way_on: str = "") -> Any:
     """Raise what no library of Google repeats, with one line."""
-    advice = "give the step's outputs as [step.NAME] outputs in localvertex.toml"
+    advice = f"{way_on}give the step's outputs as [step.NAME] outputs in localvertex.toml"
     if host.endswith(_STORAGE):
         advice = f"give a folder per bucket with --gcs-root DIR, {advice}"
     kind: Any = NotEmulated
@@ -107,7 +109,9 @@ def _carry(path: str, message: bytes) -> bytes:
     if "error" in found:
         from google.api_core.exceptions import from_http_status
 
-        raise from_http_status(found["error"]["code"], found["error"]["message"])
+        raise from_http_status(  # type: ignore[no-untyped-call]
+            found["error"]["code"], found["error"]["message"]
+        )
     return b64decode(found["message"])
 
 
@@ -192,7 +196,7 @@ def _routed(address: str, given: Any) -> Any:
 def _change_aiohttp(module: ModuleType) -> None:
     """Route the requests of gcsfs, with which pandas and fsspec read gs://."""
     _change_checked(module)
-    request = module.ClientSession._request
+    request = module.ClientSession._request  # noqa: SLF001 - what all its methods call
 
     def local_request(self: Any, method: str, url: Any, **options: Any) -> Any:
         headers = dict(options.get("headers") or {})
@@ -202,7 +206,25 @@ def _change_aiohttp(module: ModuleType) -> None:
             options.update(headers={**headers, _HEADER: routed[1]}, proxy=None)
         return request(self, method, url, **options)
 
-    module.ClientSession._request = local_request
+    module.ClientSession._request = local_request  # noqa: SLF001
+
+
+def _from_files(request: Any, found: Any) -> Any:
+    """Return the response of BigQuery from the step's files; without one, the query is noted and refused."""
+    import io
+    import json
+
+    from localvertex_bigquery import Unnamed, answer  # type: ignore[import-not-found]
+
+    try:
+        content = answer(request.method, request.url, request.body)
+    except Unnamed as error:
+        way_on = f"{error}: name files of rows as [step.NAME] bigquery, or "
+        _refuse("bigquery.googleapis.com", f"{request.method} {request.path_url.partition('?')[0]}", way_on)
+    found.status_code, found.url, found.request = 200, request.url, request
+    found.headers["Content-Type"] = "application/json"
+    found.raw = io.BytesIO(json.dumps(content).encode())
+    return found
 
 
 def _change_requests(module: ModuleType) -> None:
@@ -211,6 +233,8 @@ def _change_requests(module: ModuleType) -> None:
     send = module.HTTPAdapter.send
 
     def local_send(self: Any, request: Any, *args: Any, **options: Any) -> Any:
+        if request.url.startswith(_BIGQUERY) and "LOCALVERTEX_BIGQUERY" in os.environ:
+            return _from_files(request, module.Response())
         routed = _routed(request.url, request.headers.get(_HEADER))
         if routed:
             request = request.copy()
@@ -302,6 +326,10 @@ _CHANGES = {
     # The SDK would ask the Resource Manager when it looks for a bucket.
     "google.cloud.aiplatform.utils.resource_manager_utils": lambda module: setattr(
         module, "get_project_number", lambda *_, **__: PROJECT_NUMBER
+    ),
+    # By its other way to rows, gRPC, they come from no file.
+    "google.cloud.bigquery.table": lambda module: setattr(
+        module.RowIterator, "_should_use_bqstorage", lambda *_, **__: False
     ),
     "grpc": _change_grpc,
     "grpc.aio": _change_grpc,

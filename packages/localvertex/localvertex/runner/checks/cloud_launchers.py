@@ -7,7 +7,7 @@ or changes resources in Google Cloud.
 import re
 
 from localvertex._base.compiled.launchers import is_google_image, launcher_module
-from localvertex._base.compiled.spec import Container, Pipeline
+from localvertex._base.compiled.spec import Container, Importer, Pipeline
 from localvertex.errors import Refusal
 from localvertex.executors import runs_given_command
 from localvertex.executors.python_step import PythonStepExecutor
@@ -50,9 +50,14 @@ def calls(pipeline: Pipeline, *, has_credentials: bool) -> list[Refusal]:
     return [
         Refusal(f"{task.path}: {CALLS_BIGQUERY}", step=task.path)
         for task in pipeline.tasks
-        if isinstance(container := pipeline.executor_of(task), Container) and not has_credentials
-        if _BIGQUERY.search("\n".join(container.command))
+        if not has_credentials and calls_bigquery(pipeline.executor_of(task))
+        if not pipeline.components[task.component].bigquery
     ]
+
+
+def calls_bigquery(executor: Container | Importer | None) -> bool:
+    """Return whether the code of a step calls BigQuery."""
+    return isinstance(executor, Container) and bool(_BIGQUERY.search("\n".join(executor.command)))
 
 
 def _operation(module: str) -> str:

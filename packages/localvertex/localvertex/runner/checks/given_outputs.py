@@ -33,6 +33,8 @@ _EXAMPLES: dict[ParameterType, Any] = {
 _OWN_CLIENT = re.compile(r"(?:^|\n|\\n)[ \t]*(?:import|from)[ \t]+(tensorflow|keras)\b")
 """Imports with a client of gs:// in C++, in code or in its JSON."""
 
+_ROWS = (".csv", ".jsonl", ".ndjson", ".json", ".parquet")
+
 _MODEL = "google.VertexModel"
 """The type of a model of the registry; a file alone cannot be deployed."""
 
@@ -132,11 +134,13 @@ def apply(
                 raise UserError(f"the pipeline has no such task{did_you_mean(name, names)}; it has {known}")
             if task.path in found:
                 raise UserError(f"the outputs of {task.path} are given twice")
-            if "outputs" in table or "addresses" not in table:
+            if "outputs" in table or not table:
                 given = _check(task, table.get("outputs", {}), configuration.folder, allows_gone)
                 found[task.path] = {"dag": None, "executor": "", "given": given}
             else:
-                found[task.path] = {"keeps_addresses": _keeps_addresses(task, table["addresses"], pipeline)}
+                _check_rows(table.get("bigquery", {}), allows_gone)
+                kept = _keeps_addresses(task, table.get("addresses", "folder"), pipeline)
+                found[task.path] = {"keeps_addresses": kept, "bigquery": table.get("bigquery", {})}
         except UserError as error:
             problems.append(f"[step.{key(name)}]: {error}")
     if problems:
@@ -165,13 +169,25 @@ def _keeps_addresses(task: NamedTask, addresses: str, pipeline: Pipeline) -> boo
         UserError: It is not a step, or its code would ask Google.
     """
     executor = pipeline.executor_of(task.spec)
-    if addresses not in ("gs", "folder") or not isinstance(executor, Container):
-        kind = "a step" if isinstance(executor, Container) else "no step with a program"
-        raise UserError(f'addresses = {quote(addresses)} for {kind}; expected "gs" or "folder" for a step')
+    if addresses not in ("gs", "folder"):
+        raise UserError(f'addresses = {quote(addresses)}; expected "gs" or "folder"')
+    if not isinstance(executor, Container):
+        raise UserError("addresses and bigquery are for a step with a program; expected outputs, or another step")
     if addresses == "gs" and (library := asks_google("\n".join(executor.command))):
         text = f'addresses = "gs": its code uses {library}, whose own client of gs:// asks Google, not the folder'
         raise UserError(f'{text}; expected "folder", or nothing')
     return addresses == "gs"
+
+
+def _check_rows(files: Mapping[str, str], allows_gone: bool) -> None:
+    """Refuse files of rows that are not there or have another form.
+
+    Raises:
+        UserError: There is one.
+    """
+    for name, file in files.items():
+        if Path(file).suffix.lower() not in _ROWS or not (allows_gone or Path(file).is_file()):
+            raise UserError(f"bigquery: {file!r} for {quote(name)}; expected a file that is here, {', '.join(_ROWS)}")
 
 
 def asks_google(code: str) -> str:

@@ -7,6 +7,7 @@ where the file has what would help it already, so that nothing is proposed twice
 import json
 import re
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from localvertex._base.compiled.spec import Container, Pipeline
@@ -15,6 +16,7 @@ from localvertex.errors import Refusal
 from localvertex.executors.python_step import missing_module
 from localvertex.runner.checks.cloud_launchers import calls
 from localvertex.runner.checks.given_outputs import NamedTask, asks_google, named_tasks
+from localvertex.store.executor_files import BIGQUERY
 from localvertex.store.steps.failure import cannot_run_here
 from localvertex.store.task import State
 from localvertex.values.buckets import addresses
@@ -61,6 +63,7 @@ def after(
     repository: Repository,
     configuration: Configuration,
     *,
+    run_dir: Path,
     has_buckets: bool = False,
 ) -> Tables:
     """Return the tables without which steps of a run have failed: of their image, their addresses, or their outputs.
@@ -72,6 +75,7 @@ def after(
         entries: The entries of the run's tasks in its record.
         repository: Names the packages of modules.
         configuration: What the file has.
+        run_dir: The folder of the run.
         has_buckets: Whether buckets were folders.
     """
     # Without the numbers of iterations.
@@ -79,34 +83,49 @@ def after(
     failed = {path: each for path, each in found.items() if each["state"] == State.FAILED and cannot_run_here(each)}
     own = _own(pipeline, configuration)
     callers = {each.step for each in calls(pipeline, has_credentials=False)}
-    reasons, open_calls = list[Refusal](), list[Refusal]()
+    reasons, open_calls, unnamed = list[Refusal](), list[Refusal](), list[Refusal]()
     for task in named_tasks(pipeline):
-        if task.spec.path in callers and (entry := found.get(task.path)) and not State(entry["state"]).has_outputs:
+        table = (*own, "step", task.path)
+        if names := _unnamed(found.get(task.path, {}), run_dir):
+            content = {"bigquery": dict.fromkeys(names, "path/to/file")}
+            unnamed.append(Refusal(task.path, step=task.path, table=table, content=content))
+            continue
+        known = _existing(table, configuration)
+        is_open = task.path in found and not State(found[task.path]["state"]).has_outputs
+        if is_open and task.spec.path in callers and "bigquery" not in known:
             open_calls.append(Refusal(task.path, step=task.path))
         if entry := failed.get(task.path):
             executor, module = pipeline.executor_of(task.spec), missing_module(entry["error"] or "")
             image = executor.image if isinstance(executor, Container) else ""
             way_on = advice(image, module, repository) if module else Refusal("")
             reasons.append(Refusal(task.path, step=task.path, table=way_on.table, content=way_on.content))
-        elif has_buckets and _parses_addresses(task, pipeline, found.get(task.path, {})):
-            table = (*own, "step", task.path)
-            if "addresses" not in _existing(table, configuration):
-                reasons.append(Refusal(task.path, step=task.path, table=table, content={"addresses": "gs"}))
+        elif is_open and has_buckets and "addresses" not in known and _parses(task, pipeline, found[task.path]):
+            reasons.append(Refusal(task.path, step=task.path, table=table, content={"addresses": "gs"}))
     calls_failed = {each.step for each in open_calls} & failed.keys()
-    return proposed(pipeline, [*reasons, *(open_calls if calls_failed else [])], configuration)
+    return proposed(pipeline, [*reasons, *unnamed, *(open_calls if calls_failed or unnamed else [])], configuration)
+
+
+def _unnamed(entry: Mapping[str, Any], run_dir: Path) -> list[str]:
+    """Return the queries and tables of a failed step for which no file is named."""
+    if entry.get("state") != State.FAILED or not entry.get("log"):
+        return []
+    try:
+        # The step may have written anything.
+        return [*map(str, json.loads((run_dir / entry["log"]).with_name(BIGQUERY).read_bytes())["missing"])]
+    except (OSError, ValueError, LookupError, TypeError):
+        return []
 
 
 def _own(pipeline: Pipeline, configuration: Configuration) -> tuple[str, ...]:
     return ("pipeline", pipeline.name) if configuration.pipeline else ()
 
 
-def _parses_addresses(task: NamedTask, pipeline: Pipeline, entry: Mapping[str, Any]) -> bool:
+def _parses(task: NamedTask, pipeline: Pipeline, entry: Mapping[str, Any]) -> bool:
     """Return whether a step may have failed because it got a path for gs://, which its code takes apart."""
-    executor, inputs = pipeline.executor_of(task.spec), entry.get("inputs", {}).get("parameters")
-    if entry.get("state") != State.FAILED or not isinstance(executor, Container) or not any(addresses(inputs)):
-        return False
-    code = json.dumps([executor.command, inputs])
-    return bool(_PARSES.search(code)) and not asks_google(code)
+    executor, inputs = pipeline.executor_of(task.spec), entry["inputs"]["parameters"]
+    code = json.dumps([executor.command, inputs]) if isinstance(executor, Container) else ""
+    is_asked = any(addresses(inputs)) and _PARSES.search(code) is not None
+    return entry["state"] == State.FAILED and is_asked and not asks_google(code)
 
 
 def text_of(tables: Tables, configuration: Configuration) -> str:
@@ -146,7 +165,8 @@ def _existing(names: tuple[str, ...], configuration: Configuration) -> dict[str,
     table: Any = vars(configuration)
     for name in names:
         table = table.get(name, {})
-    plain = {name: each for name, each in table.items() if not isinstance(each, Mapping) or "parameters" in names}
+    is_flat = names[-1] == "parameters" or names[-2:-1] == ("step",)
+    plain = {name: each for name, each in table.items() if not isinstance(each, Mapping) or is_flat}
     if "parameters" in names:
         return plain
     folder = re.escape(json.dumps(f"{configuration.folder}/")[1:-1])
@@ -155,10 +175,15 @@ def _existing(names: tuple[str, ...], configuration: Configuration) -> dict[str,
 
 
 def merged(have: Mapping[str, Any], added: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a table with what is added, in lists too; what it has stays."""
+    """Return a table with what is added, in lists and tables too; what it has stays."""
+    tables = {
+        name: {**each, **have[name]}
+        for name, each in added.items()
+        if isinstance(each, Mapping) and isinstance(have.get(name), Mapping)
+    }
     lists = {
         name: [*dict.fromkeys([*have[name], *each])]
         for name, each in added.items()
         if isinstance(each, list) and name in have and name != "command"
     }
-    return {**added, **have, **lists}
+    return {**added, **have, **lists, **tables}

@@ -122,7 +122,7 @@ def test_what_would_ask_google_and_what_is_no_step_is_refused(compiled: Compile,
     for name, kind, text in (
         ("learn", "gs", "its code uses tensorflow, whose own client of gs:// asks Google"),
         ("learn", "path", 'expected "gs" or "folder"'),
-        ("importer", "gs", "no step with a program"),
+        ("importer", "gs", "are for a step with a program"),
     ):
         found = Configuration(step={name: {"addresses": kind}})
         with pytest.raises(UserError, match=text):

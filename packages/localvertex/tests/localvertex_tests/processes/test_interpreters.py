@@ -57,7 +57,7 @@ def test_a_version_that_is_not_here_is_refused_with_what_installs_it(
     file = tmp_path / "localvertex.toml"
     file.write_text('[image."python:3.8"]\npython = "3.8"\n[packages]\npython = "3.8"\n')
     install(tmp_path / "bin" / "python3.8", "echo pyenv: python3.8: command not found >&2; exit 127")
-    with pytest.raises(UserError, match="Python 3.8 is not installed here.*pyenv install 3.8"):
+    with pytest.raises(UserError, match=r"Python 3\.8 is not installed here.*pyenv install 3\.8"):
         StandIns(configuration.read(file))
 
 
