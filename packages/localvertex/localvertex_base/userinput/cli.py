@@ -86,7 +86,6 @@ def run_json(main: Callable[[], int], content: dict[str, Any], *, failures: tupl
         content: The answer.
         failures: As in `run`.
     """
-
     noticed: tuple[type[Exception], ...] = (UserError, *failures)
 
     def noted() -> int:

@@ -5,7 +5,6 @@ where the file has what would help it already, so that nothing is proposed twice
 """
 
 import json
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -121,8 +120,9 @@ def _existing(names: tuple[str, ...], configuration: Configuration) -> dict[str,
     plain = {name: each for name, each in table.items() if not isinstance(each, Mapping) or "parameters" in names}
     if "parameters" in names:
         return plain
-    folder = re.escape(json.dumps(f"{configuration.folder}/")[1:-1])
-    content: dict[str, Any] = json.loads(re.sub(rf'(?<="){folder}', "", json.dumps(plain)))
+    folder = json.dumps(str(configuration.folder))[1:-1]
+    text = json.dumps(plain).replace(f'"{folder}"', '"."')
+    content: dict[str, Any] = json.loads(text.replace(f'"{folder}/', '"'))
     return content
 
 

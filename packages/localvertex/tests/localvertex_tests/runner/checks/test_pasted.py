@@ -279,3 +279,26 @@ def test_missing_parameters_alone_are_a_block_to_paste(compiled: Compile, tmp_pa
     assert tomllib.loads(proposal) == {"parameters": {"first": "text"}}
     (tmp_path / "localvertex.toml").write_text(proposal)
     assert command("run", path, "--parameter", "second=given").returncode == 0
+
+
+@dsl.component(**STEP_IN_IMAGE)
+def fit_late(number: int) -> int:
+    import importlib
+
+    return int(importlib.import_module("company_models").number()) + number
+
+
+@dsl.pipeline(name="late-package")
+def late_package() -> None:
+    fit_late(number=1)
+
+
+def test_a_path_stays_as_it_was_written(compiled: Compile, tmp_path: Path, command: Command) -> None:
+    """The folder of the file itself, too, which would be absolute in another repository."""
+    path = compiled(late_package)
+    (tmp_path / "requirements.txt").write_text("company-models==1.0\n")
+    (tmp_path / "localvertex.toml").write_text(f'[image."{IMAGE}"]\npath = "."\n')
+    failed = command("run", path)
+    proposal = failed.stdout.partition("file again:\n\n")[2].partition("\n\nresume: ")[0]
+    assert failed.returncode == 1
+    assert tomllib.loads(proposal)["image"][IMAGE] == {"path": ".", "packages": ["company-models==1.0"]}
