@@ -11,6 +11,7 @@ from typing import Any
 from localvertex.containers.stand_ins import advice, is_plain
 from localvertex.errors import Refusal
 from localvertex.executors.python_step import missing_module
+from localvertex.runner.checks.addresses import BUCKETS
 from localvertex.runner.checks.cloud_launchers import calls
 from localvertex.runner.checks.given_outputs import NamedTask, named_tasks
 from localvertex.store.steps.failure import cannot_run_here
@@ -18,6 +19,9 @@ from localvertex.store.task import State
 from localvertex.values.configuration import Configuration, key, toml
 from localvertex.values.repository import Repository
 from localvertex_base.compiled.spec import Container, Pipeline
+
+_UNANSWERED_BUCKET = "does not answer it for storage.googleapis.com"
+"""In the error of a step that asks for a bucket; its text is that of credentials/step_python/sitecustomize.py."""
 
 Tables = dict[tuple[str, ...], dict[str, Any]]
 """Tables of a localvertex.toml by their names."""
@@ -75,6 +79,8 @@ def after(
             executor, module = pipeline.executor_of(task.spec), missing_module(entry["error"] or "")
             image = executor.image if isinstance(executor, Container) else ""
             way_on = advice(image, module, repository) if module and not is_plain(image) else Refusal("")
+            if _UNANSWERED_BUCKET in (entry["error"] or ""):
+                way_on = Refusal("", table=("buckets",), content=BUCKETS)
             reasons.append(Refusal(task.path, step=task.path, table=way_on.table, content=way_on.content))
     calls_failed = {each.step for each in open_calls} & failed.keys()
     return proposed(pipeline, [*reasons, *(open_calls if calls_failed else [])], configuration)
