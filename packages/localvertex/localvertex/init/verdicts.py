@@ -66,7 +66,7 @@ def judge(root: Path, path: Path) -> list[Row]:
         missing = {
             name: example(each)
             for name, each in pipeline.root.input_parameters.items()
-            if each.default is None and not each.is_optional and name not in pipeline.job.parameters
+            if each.is_required and name not in pipeline.job.parameters
         }
         verdict, reasons, proposal = _here(root / path, pipeline, missing)
     except UserError as error:

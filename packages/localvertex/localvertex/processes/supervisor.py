@@ -149,10 +149,11 @@ def _supervise(child: int, lifeline: int, grace_seconds: float, wakeup: int) -> 
     while True:
         until = look_at if kill_at is None else min(look_at, kill_at, time.monotonic() + _POLL_SECONDS)
         ready, _, _ = select.select(waiting, [], [], max(0.0, until - time.monotonic()))
-        if not ready and (start := time.monotonic()) >= look_at:
+        if not ready and time.monotonic() >= look_at:
+            start = time.process_time()
             peak_bytes = max(peak_bytes, linux.tree_bytes(os.getpid()))
-            end = time.monotonic()
-            look_at = end + max(_SAMPLE_SECONDS, _SAMPLE_FACTOR * (end - start))
+            # Its own time: on a busy machine a look takes longer, and costs no more.
+            look_at = time.monotonic() + max(_SAMPLE_SECONDS, _SAMPLE_FACTOR * (time.process_time() - start))
         if wakeup in ready:
             os.read(wakeup, 4096)
         ended = _reap(child)

@@ -47,7 +47,8 @@ def test_a_run_from_start_to_end(compiled: Compile, command: Command, command_pr
     assert done.returncode == 0, done.stdout + done.stderr
     lines = done.stdout.splitlines()
     assert "greet: RUNNING" in lines
-    assert re.search(r"^greet +SUCCEEDED +\d+\.\d  peak \d+ MB of 16 GB \(e2-standard-4\)$", done.stdout, re.MULTILINE)
+    figure = r"peak \d+ MB of 16 GB \(e2-standard-4\)"
+    assert re.search(rf"^greet +SUCCEEDED +\d+\.\d  {figure}$", done.stdout, re.MULTILINE)
     assert "  length = 9" in lines
     assert f"  model: {tmp_path}/runs/first/measure/model" in lines
     assert lines[-1] == f"report: {tmp_path}/runs/first/run.html"

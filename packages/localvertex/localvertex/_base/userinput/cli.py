@@ -47,23 +47,29 @@ def folder(text: str) -> Path:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
-def run(main: Callable[[], int], *, failures: tuple[type[Exception], ...] = (), if_closed: int = FAILED) -> int:
+def run(
+    main: Callable[[], int],
+    *,
+    failures: tuple[type[Exception], ...] = (),
+    if_closed: int = FAILED,
+    note: Callable[[str], object] = str,
+) -> int:
     """Call a command and return its exit code; expected errors become one line on stderr.
 
     Args:
         main: The command; returns an exit code.
         failures: Exceptions that mean that the run failed. Others propagate, with their traceback.
         if_closed: Exit code if the reader of the output, such as `head`, has closed it.
+        note: Receives an expected error, too.
     """
+    expected: tuple[type[Exception], ...] = (UserError, *failures)
     try:
         code = main()
         sys.stdout.flush()
-    except UserError as error:
+    except expected as error:
+        note(str(error))
         print(f"error: {one_line(str(error))}", file=sys.stderr)
-        return WRONG_INPUT
-    except failures as error:
-        print(f"error: {one_line(str(error))}", file=sys.stderr)
-        return FAILED
+        return WRONG_INPUT if isinstance(error, UserError) else FAILED
     except BrokenPipeError:
         # Python flushes stdout once more at exit, which would fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -86,17 +92,8 @@ def run_json(main: Callable[[], int], content: dict[str, Any], *, failures: tupl
         content: The answer.
         failures: As in `run`.
     """
-    noticed: tuple[type[Exception], ...] = (UserError, *failures)
-
-    def noted() -> int:
-        try:
-            return main()
-        except noticed as error:
-            content["error"] = str(error)
-            raise
-
     with redirect_stdout(sys.stderr):
-        code = content["exit_code"] = run(noted, failures=failures)
+        code = content["exit_code"] = run(main, failures=failures, note=lambda text: content.update(error=text))
     return run(lambda: print(encode(content).decode()) or code)
 
 

@@ -170,21 +170,18 @@ def of_step(catalogue: Catalogue, resources: dict[str, Any]) -> MachineType | No
     """
     if not resources:
         return catalogue.machines.get(_OF_STEPS)
-    accelerator = resources.get("accelerator") or {}
-    kind, count = (accelerator.get(f"resource{name}", accelerator.get(name.lower())) for name in ("Type", "Count"))
-    cpus, memory_gb = (resources.get(f"{name}Limit") for name in ("cpu", "memory"))
-    dynamic = [
-        resources.get(f"resource{name}Limit") for name, known in (("Cpu", cpus), ("Memory", memory_gb)) if not known
-    ]
-    if any(dynamic) or "{{$" in f"{kind}{count}":
+    if "{{$" in str(resources):
         return None
+    cpus, memory_gb = (resources.get(name) or 0 for name in ("cpuLimit", "memoryLimit"))
+    wanted = resources.get("accelerator") or {}
+    kind, count = (wanted.get(f"resource{name}", wanted.get(name.lower())) for name in ("Type", "Count"))
     fitting = [
         each
         for each in catalogue.machines.values()
         if each.vcpus
+        and each.vcpus >= cpus
         and each.memory_gb
-        and each.vcpus >= (cpus or 0)
-        and each.memory_gb >= (memory_gb or 4 * (cpus or 0))
+        and each.memory_gb >= (memory_gb or 4 * cpus)
         and (int(count or 1) in catalogue.counts.get((each.name, kind), ()) if kind else each.kind != "gpu-only")
     ]
     return min(fitting, key=lambda each: (not each.name.startswith("e2-"), each.memory_gb, each.vcpus), default=None)

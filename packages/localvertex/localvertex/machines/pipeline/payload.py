@@ -1,10 +1,12 @@
 """The job that a Google Cloud component will send, rebuilt from its compiled step."""
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from localvertex._base.compiled.parameters import restore_integers
 from localvertex._base.compiled.payload import INPUT_PARAMETER, decode
 from localvertex.machines.job.values import RuntimeValue, mapping
 from localvertex.machines.pipeline.graph import Step, Value, as_json
@@ -83,7 +85,9 @@ def _text(text: str, payload: Payload, path: str, depth: int) -> Any:
         return text
     whole = INPUT_PARAMETER.fullmatch(text)
     if whole:
-        return _input(whole.group(1), payload, path, depth)
+        value = _input(whole.group(1), payload, path, depth)
+        # Within the value of another input it is in quotes, as in the arguments of a component wrapped as a job.
+        return json.dumps(restore_integers(value)) if depth and isinstance(value, int | float) else value
     parts = [_input(name, payload, path, depth) for name in INPUT_PARAMETER.findall(text)]
     if len(parts) > 50 or any(isinstance(part, (RuntimeValue, list, dict)) or part is None for part in parts):
         return RuntimeValue(origin="text with a value of the running pipeline")

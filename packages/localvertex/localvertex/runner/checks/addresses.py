@@ -11,6 +11,9 @@ from localvertex.errors import Refusal
 from localvertex.executors.python_step import PythonStepExecutor
 from localvertex.values.buckets import Buckets, OutsideBucket, addresses, is_mounted
 
+BUCKETS = {"root": "buckets", "create": True}
+"""The table of localvertex.toml with which buckets are folders."""
+
 _Used = tuple[str, str, bool]
 """Where an address is, the address, and whether something is imported from it, so that a file must be there."""
 
@@ -46,7 +49,7 @@ def refusals(
         "--with-credentials"
     )
     return reasons + [
-        _way_on(f"{where}: {address} {text}", address if is_import else "", {"root": "buckets", "create": True})
+        _way_on(f"{where}: {address} {text}", address if is_import else "", BUCKETS)
         for where, address, is_import in found
         if not (is_mounted(address) or buckets.is_given(address))
     ]

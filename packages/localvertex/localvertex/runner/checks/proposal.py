@@ -14,6 +14,7 @@ from localvertex._base.compiled.spec import Container, Pipeline
 from localvertex.containers.stand_ins import advice
 from localvertex.errors import Refusal
 from localvertex.executors.python_step import missing_module
+from localvertex.runner.checks.addresses import BUCKETS
 from localvertex.runner.checks.cloud_launchers import calls
 from localvertex.runner.checks.given_outputs import NamedTask, asks_google, named_tasks
 from localvertex.store.executor_files import BIGQUERY
@@ -22,6 +23,9 @@ from localvertex.store.task import State
 from localvertex.values.buckets import addresses
 from localvertex.values.configuration import Configuration, key, toml
 from localvertex.values.repository import Repository
+
+_UNANSWERED_BUCKET = "does not answer it for storage.googleapis.com"
+"""In the error of a step that asks for a bucket; its text is that of credentials/step_python/sitecustomize.py."""
 
 Tables = dict[tuple[str, ...], dict[str, Any]]
 """Tables of a localvertex.toml by their names."""
@@ -98,6 +102,8 @@ def after(
             executor, module = pipeline.executor_of(task.spec), missing_module(entry["error"] or "")
             image = executor.image if isinstance(executor, Container) else ""
             way_on = advice(image, module, repository) if module else Refusal("")
+            if _UNANSWERED_BUCKET in (entry["error"] or ""):
+                way_on = Refusal("", table=("buckets",), content=BUCKETS)
             reasons.append(Refusal(task.path, step=task.path, table=way_on.table, content=way_on.content))
         elif is_open and has_buckets and "addresses" not in known and _parses(task, pipeline, found[task.path]):
             reasons.append(Refusal(task.path, step=task.path, table=table, content={"addresses": "gs"}))
@@ -169,8 +175,9 @@ def _existing(names: tuple[str, ...], configuration: Configuration) -> dict[str,
     plain = {name: each for name, each in table.items() if not isinstance(each, Mapping) or is_flat}
     if "parameters" in names:
         return plain
-    folder = re.escape(json.dumps(f"{configuration.folder}/")[1:-1])
-    content: dict[str, Any] = json.loads(re.sub(rf'(?<="){folder}', "", json.dumps(plain)))
+    folder = json.dumps(str(configuration.folder))[1:-1]
+    text = json.dumps(plain).replace(f'"{folder}"', '"."')
+    content: dict[str, Any] = json.loads(text.replace(f'"{folder}/', '"'))
     return content
 
 

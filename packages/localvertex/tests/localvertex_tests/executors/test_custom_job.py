@@ -311,3 +311,25 @@ def test_the_image_of_a_worker_pool_is_mapped_to_a_local_command(
     assert json.loads(dumped.read_text()) == [str(dumped), "train", "--epochs=3"]
     with pytest.raises(Refused, match=r"--image gcr\.io/x/closed:1=COMMAND"):
         execute(job, {"pools": [closed]}, use_cache=False)
+
+
+@dsl.container_component
+def count_to(n: int, rate: float):  # noqa: ANN201
+    return dsl.ContainerSpec(
+        image="any",
+        command=["sh", "-c", 'test "$0 $1" = "2 0.5"'],
+        args=[n, rate],  # type: ignore[list-item]
+    )
+
+
+wrapped_container = create_custom_training_job_from_component(count_to, machine_type="n1-standard-4")
+
+
+@dsl.pipeline(name="wrapped-container")
+def wraps_container(n: int = 2, rate: float = 0.5) -> None:
+    wrapped_container(n=n, rate=rate)
+
+
+def test_numbers_among_the_arguments_of_a_wrapped_container_are_text(execute: Execute) -> None:
+    """They are in quotes in its worker pools; the check before the run refused them as numbers."""
+    assert execute(wraps_container)["state"] == "SUCCEEDED"

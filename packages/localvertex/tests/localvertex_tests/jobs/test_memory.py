@@ -24,7 +24,7 @@ for number in range(2):
     child = os.fork()
     if child == 0:
         own = bytearray(80 << 20)
-        time.sleep(3)
+        time.sleep(5)
         os._exit(0)
     children.append(child)
 for child in children:

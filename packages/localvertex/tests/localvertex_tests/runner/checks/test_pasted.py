@@ -5,6 +5,7 @@ are there in place of the examples.
 """
 
 import random
+import re
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -279,3 +280,55 @@ def test_missing_parameters_alone_are_a_block_to_paste(compiled: Compile, tmp_pa
     assert tomllib.loads(proposal) == {"parameters": {"first": "text"}}
     (tmp_path / "localvertex.toml").write_text(proposal)
     assert command("run", path, "--parameter", "second=given").returncode == 0
+
+
+@dsl.component(**STEP_IN_IMAGE)
+def fit_late(number: int) -> int:
+    import importlib
+
+    return int(importlib.import_module("company_models").number()) + number
+
+
+@dsl.pipeline(name="late-package")
+def late_package() -> None:
+    fit_late(number=1)
+
+
+def test_a_path_stays_as_it_was_written(compiled: Compile, tmp_path: Path, command: Command) -> None:
+    """The folder of the file itself, too, which would be absolute in another repository."""
+    path = compiled(late_package)
+    (tmp_path / "requirements.txt").write_text("company-models==1.0\n")
+    (tmp_path / "localvertex.toml").write_text(f'[image."{IMAGE}"]\npath = "."\n')
+    failed = command("run", path)
+    proposal = failed.stdout.partition("file again:\n\n")[2].partition("\n\nresume: ")[0]
+    assert failed.returncode == 1
+    assert tomllib.loads(proposal)["image"][IMAGE] == {"path": ".", "packages": ["company-models==1.0"]}
+
+
+@dsl.component(**STEP)
+def store(text: str) -> None:
+    from google.cloud import storage
+
+    storage.Client().bucket("shop-in-the-code").blob("model").upload_from_string(text)
+
+
+@dsl.pipeline(name="stores")
+def stores() -> None:
+    store(text="weights")
+
+
+def test_a_step_that_asks_for_a_bucket_gets_folders_for_buckets_and_is_not_given(
+    compiled: Compile, tmp_path: Path, command: Command
+) -> None:
+    path = compiled(stores)
+    failed = command("run", path)
+    proposal = failed.stdout.partition("file again:\n\n")[2].partition("\n\nresume: ")[0]
+    assert tomllib.loads(proposal) == {"buckets": {"root": "buckets", "create": True}}
+    (tmp_path / "localvertex.toml").write_text(proposal)
+    # What is missing then is a folder, and the error has the command that makes it.
+    again = command("run", path)
+    assert (again.returncode, "file again:" in again.stdout) == (1, False)
+    (made,) = set(re.findall(r"mkdir -p (\S+?)[\"\s]", again.stdout))
+    Path(made).mkdir(parents=True)
+    assert command("run", path).returncode == 0
+    assert (Path(made) / "model").read_text() == "weights"
