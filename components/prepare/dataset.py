@@ -24,7 +24,7 @@ def prepare(
         settings: Values of the pipeline's parameters by name, and the `image` of the training job; empty outside of
             this pipeline.
         prepare_engine: `local` or `dataflow`.
-        dataflow: Values for a Dataflow job, see `components.prepare.dataflow`; its region is that of the pipeline.
+        dataflow: Values for a Dataflow job, see `dataflow_settings`; its region is that of the pipeline.
         **options: Those of `trainer.prepare.prepare`.
 
     Returns:
