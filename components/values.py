@@ -1,8 +1,8 @@
 """The values of a run that can be refused without any image: hyperparameters, machines, names."""
 
-import dataclasses
-from collections.abc import Mapping
-from typing import Any
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 from components.compare.criteria import Criteria
 from components.names import check_names
@@ -13,6 +13,8 @@ from trainer.checkpoints.identity import check_run_label
 from trainer.config import TrainConfig
 from trainer.data.preparing.dataflow.settings import ENGINES, LOCAL
 from trainer.settings import FRACTION, check as check_setting
+
+T = TypeVar("T")
 
 
 def check_values(given: Mapping[str, Any], *, image: str, region: str) -> list[Finding]:
@@ -28,12 +30,12 @@ def check_values(given: Mapping[str, Any], *, image: str, region: str) -> list[F
         UserError: A value is wrong, or Vertex AI would refuse the machines of the training job or of the deployment.
     """
     values = _is_known(given)
-    config, machines = TrainConfig(**fields_of(TrainConfig, values)), machines_in(values)
+    config, machines = from_values(TrainConfig, values), machines_in(values)
     if machines and machines.parameter_server_count:
         config.check_for_parameter_servers(exact=str(values.get("exact", "")).lower() == "true")
     if "minimum_score" in values:
         check_setting("minimum_score", values["minimum_score"], FRACTION)
-    Criteria(**fields_of(Criteria, values))
+    from_values(Criteria, values)
     if "model_name" in values:
         check_names(model_name=str(values["model_name"]))
     check_run_label(str(values.get("run_label", "")))
@@ -48,8 +50,8 @@ def machines_in(values: Mapping[str, Any]) -> Machines | None:
     Raises:
         UserError: A value is wrong on any machine.
     """
-    fields = fields_of(Machines, _is_known(values))
-    return Machines(**fields) if "machine_type" in fields else None
+    known = _is_known(values)
+    return from_values(Machines, known) if "machine_type" in known else None
 
 
 def replicas_in(values: Mapping[str, Any]) -> ServingMachines:
@@ -58,13 +60,13 @@ def replicas_in(values: Mapping[str, Any]) -> ServingMachines:
     Raises:
         UserError: A value is wrong on any machine.
     """
-    return ServingMachines(**fields_of(ServingMachines, values))
+    return from_values(ServingMachines, values)
 
 
 def _is_known(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if not (isinstance(value, str) and "{{$" in value)}
 
 
-def fields_of(kind: type[Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a dataclass that have a value."""
-    return {field.name: values[field.name] for field in dataclasses.fields(kind) if field.name in values}
+def from_values(kind: Callable[..., T], values: Mapping[str, Any]) -> T:
+    """Return a dataclass of a kind, with those of the values that it has a field for."""
+    return kind(**{name: values[name] for name in inspect.signature(kind).parameters if name in values})

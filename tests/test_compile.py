@@ -213,7 +213,7 @@ def test_the_address_of_a_webhook_is_refused_and_not_shown(compile_pipeline: Com
             "1, 2, 4 or 8",
         ),
         ({"prepare_cpus": 97}, "97 CPUs for step 'prepare'", "96"),
-        ({"prepare_memory_gb": -1}, "-1", "0 or more"),
+        ({"prepare_memory_gb": -1}, "-1", "a whole number from 0"),
         ({"scheduling_strategy": "CHEAP"}, "CHEAP", "SPOT"),
         (["--image="], "''", "sha256"),
         (["--image=a b"], "a b", "sha256"),

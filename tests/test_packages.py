@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pipelines.project.container_image import image_files
+from pipelines.project.up import image_files
 
 
 @pytest.fixture(scope="module")

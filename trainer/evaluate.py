@@ -127,21 +127,17 @@ def _judged(
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return the exit code."""
     parser = cli.Parser("python -m trainer.evaluate", description=__doc__)
-    parser.add_argument("--dataset", required=True, metavar="DIR", help="the dataset that the run was trained on")
+    dataset_help = "the dataset that the run was trained on"
+    parser.add_argument("--dataset", dest="dataset_directory", required=True, metavar="DIR", help=dataset_help)
     parser.add_argument("--checkpoint-directory", required=True, metavar="DIR", help="the run's checkpoints")
-    parser.add_argument("--report", default="evaluation.html", metavar="FILE", help="HTML report [%(default)s]")
+    report_help = "HTML report [%(default)s]"
+    parser.add_argument("--report", dest="report_path", default="evaluation.html", metavar="FILE", help=report_help)
     lines_help = "file for the predictions on validation and test images, JSON Lines [none]"
-    parser.add_argument("--predictions", default="", metavar="FILE", help=lines_help)
+    parser.add_argument("--predictions", dest="predictions_path", default="", metavar="FILE", help=lines_help)
     options = parser.parse_args(arguments)
-    result = evaluate(
-        dataset_directory=options.dataset,
-        checkpoint_directory=options.checkpoint_directory,
-        report_path=options.report,
-        predictions_path=options.predictions,
-    )
-    for name, value in result.metrics.items():
+    for name, value in evaluate(**vars(options)).metrics.items():
         print(f"{name}: {value:g}" if isinstance(value, float) else f"{name}: {cli.one_line(value)}")
-    print(f"report: {options.report}")
+    print(f"report: {options.report_path}")
     return 0
 
 

@@ -112,15 +112,10 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return the exit code."""
     parser = cli.Parser("python -m trainer.export", description=__doc__)
     parser.add_argument("--checkpoint-directory", required=True, metavar="DIR", help="the run's checkpoints")
-    parser.add_argument("--dataset", required=True, metavar="DIR", help="the dataset that the run was trained on")
+    dataset_help = "the dataset that the run was trained on"
+    parser.add_argument("--dataset", dest="dataset_directory", required=True, metavar="DIR", help=dataset_help)
     parser.add_argument("output_directory", help="a new folder for the SavedModel")
-    options = parser.parse_args(arguments)
-    metadata = export(
-        checkpoint_directory=options.checkpoint_directory,
-        dataset_directory=options.dataset,
-        output_directory=options.output_directory,
-    )
-    for name, value in metadata.items():
+    for name, value in export(**vars(parser.parse_args(arguments))).items():
         print(f"{name}: {value}")
     return 0
 

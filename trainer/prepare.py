@@ -188,7 +188,7 @@ def main(arguments: list[str] | None = None) -> int:
         "source", help="digits, tfds:NAME, a folder with a sub-folder per class, or Vertex AI's .csv or .jsonl files"
     )
     parser.add_argument("output_directory", help="a new folder for the dataset")
-    parser.add_argument("--report", metavar="FILE", help="HTML report [OUTPUT_DIRECTORY.html]")
+    parser.add_argument("--report", dest="report_path", metavar="FILE", help="HTML report [OUTPUT_DIRECTORY.html]")
     parser.add_argument("--image-size", type=int, default=32, metavar="PIXELS", help="height and width [%(default)s]")
     parser.add_argument(
         "--max-examples", type=int, default=0, metavar="N", help="use at most N images; 0: all [%(default)s]"
@@ -202,23 +202,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--strict", default="", metavar="NAMES", help=kinds)
     options = parser.parse_args(arguments)
     beside = paths.check("OUTPUT_DIRECTORY", options.output_directory).rstrip("/") + ".html"
-    report_path = beside if options.report is None else options.report
+    if options.report_path is None:
+        options.report_path = beside
     given = options.pipeline_root
-    pipeline_root = "" if given is None else paths.check("--pipeline-root", given)
-    metadata = prepare(
-        source=options.source,
-        output_directory=options.output_directory,
-        report_path=report_path,
-        image_size=options.image_size,
-        max_examples=options.max_examples,
-        max_bad_fraction=options.max_bad_fraction,
-        strict=options.strict,
-        pipeline_root=pipeline_root,
-        reread=options.reread,
-    )
-    for name, value in metadata.items():
+    options.pipeline_root = "" if given is None else paths.check("--pipeline-root", given)
+    for name, value in prepare(**vars(options)).items():
         print(f"{name}: {value}")
-    print(f"report: {report_path}")
+    print(f"report: {options.report_path}")
     return 0
 
 

@@ -13,7 +13,7 @@ from components.compare.criteria import Criteria
 from components.compare.promotion import WITHOUT_CHAMPION, Outcome, Result, conclude, write_report
 from components.registry import labels
 from components.registry.registry import Version
-from components.values import fields_of
+from components.values import from_values
 from exact_resume.files import storage
 from localvertex._base.userinput.errors import UserError
 from trainer.command_line import report_errors as report_errors  # a component imports it from here
@@ -59,7 +59,7 @@ def compare(
         UserError: `result.json` or the metric is missing or not usable, there is no model, or the registry cannot be
             queried.
     """
-    goal, criteria, own = goal_of(values), Criteria(**fields_of(Criteria, values)), evidence.read(checkpoint_directory)
+    goal, criteria, own = goal_of(values), from_values(Criteria, values), evidence.read(checkpoint_directory)
     # Before the metric is judged: with another metric, the run is not trained again.
     outcome.note_completion(checkpoint_directory, run_id=run_id, inputs_sha256=inputs_sha256)
     value = goal.check(f"{goal.metric} in result.json", own.value(goal.metric))

@@ -15,7 +15,7 @@ from components.registry.registry import Registry
 from components.release.serving_machines import check_deployment
 from components.train import secret_variables
 from components.train.machines import Machines, check_any_code
-from components.values import fields_of, machines_in, replicas_in
+from components.values import from_values, machines_in, replicas_in
 from exact_resume.checkpoints import manifest, seal
 from exact_resume.files import storage
 from localvertex._base.step_endpoint import is_local_step
@@ -63,7 +63,7 @@ def check(values: Mapping[str, Any], *, region: str) -> tuple[dict[str, Any], Ma
     elif values["deploy_endpoint"]:
         raise UserError("deploy_endpoint is set, but model_name is empty; only a registered model is deployed")
     goal_of(values)
-    Criteria(**fields_of(Criteria, values))
+    from_values(Criteria, values)
     findings = check_any_code(machines, image=request["image"], region=region)
     findings += check_deployment(values["deploy_endpoint"], replicas_in(values), region=region)
     return request, machines, findings
@@ -71,10 +71,10 @@ def check(values: Mapping[str, Any], *, region: str) -> tuple[dict[str, Any], Ma
 
 def goal_of(values: Mapping[str, Any]) -> Goal:
     """Return the goal; an empty minimum accepts any value."""
-    given = fields_of(Goal, {name: value for name, value in values.items() if value != ""})
+    given = {name: value for name, value in values.items() if value != ""}
     if "minimum_metric" in given:
         given["minimum_metric"] = check_setting("minimum_metric", given["minimum_metric"], NUMBER)
-    return Goal(**given)
+    return from_values(Goal, given)
 
 
 def plan(*, report: str, region: str, pipeline_root: str, **values: Any) -> CodePlan:

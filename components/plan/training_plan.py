@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import math
 from typing import Any, NamedTuple
 
 from components.compare.criteria import Criteria
@@ -9,11 +10,12 @@ from components.plan.outcomes import Release, conclusion
 from components.plan.report import report_plan
 from components.registry.registry import Registry
 from components.train import starting_weights
-from components.train.boot_disk import check_boot_disk
 from components.train.machines import Machines
-from components.values import check_values, fields_of
+from components.values import check_values, from_values
 from exact_resume.checkpoints.result_file import is_finished
+from exact_resume.files import storage
 from localvertex._base.userinput import paths
+from localvertex._base.userinput.errors import UserError
 from trainer import command_line
 from trainer.checkpoints.identity import run_id
 from trainer.command_line import report_errors as report_errors  # a component imports it from here
@@ -84,13 +86,13 @@ def plan(
         serving_image=serving_image,
         region=region,
         minimum_score=minimum_score,
-        criteria=Criteria(**fields_of(Criteria, values)),
+        criteria=from_values(Criteria, values),
         endpoint=deploy_endpoint,
     )
     # Where the service does not fill in the placeholder of its persistent resource, none is meant.
     if "{{$" in values.get("persistent_resource_id", ""):
         values["persistent_resource_id"] = ""
-    config, pools = TrainConfig(**fields_of(TrainConfig, values)), Machines(**fields_of(Machines, values))
+    config, pools = from_values(TrainConfig, values), from_values(Machines, values)
     data = load(dataset)
     if not pools.parameter_server_count:
         config = config.for_data(data.counts("train"))
@@ -153,3 +155,26 @@ def _check_recipe(config: TrainConfig, data: Dataset, *, num_devices: int) -> No
             applications.train_base(network, layers)
         augmentation = Augmentation(recipe.augmentation, image_size=data.image_size, num_classes=data.num_classes)
         augmentation.check(data.image_size)
+
+
+_RESERVED_GB = 40
+"""For the system, the container image (about 15 GB with CUDA) and logs; an estimate with room to spare."""
+_COPIED = ("train", "validation")
+"""The splits that `trainer.data.staging` copies in a training job."""
+
+
+def check_boot_disk(machines: Machines, dataset: Dataset) -> None:
+    """Refuse a boot disk that the dataset does not fit on, before a machine is requested.
+
+    Raises:
+        UserError: The disk is too small, or a shard is missing.
+    """
+    if not storage.is_object_store(dataset.directory):
+        return  # the records are read where they are
+    dataset_gb = sum(size for split in _COPIED for size in dataset.shard_sizes(split).values()) / 1e9
+    needed_gb = math.ceil(dataset_gb + _RESERVED_GB)
+    if needed_gb > machines.boot_disk_size_gb:
+        raise UserError(
+            f"boot_disk_size_gb is {machines.boot_disk_size_gb}, but the dataset has {dataset_gb:.1f} GB, which each "
+            f"machine copies to its boot disk, and {_RESERVED_GB} GB are kept free; use {needed_gb} or more"
+        )

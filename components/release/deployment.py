@@ -83,7 +83,11 @@ def put_live(
     _refuse_replaced(registry, version.name, checkpoint_directory)
     endpoint = service.find_or_create(deploy_endpoint)
     before = service.deployed_models(endpoint)
-    _refuse_foreign_models(before, version.model, endpoint)
+    if strangers := [each for each in before if not each.is_of(version.model)]:
+        raise UserError(
+            f"{endpoint} serves {strangers[0].version}, which is not a version of {version.model}; give another"
+            " deploy_endpoint, or undeploy it"
+        )
 
     def note(*, is_live: bool) -> None:
         outcome.note_deployment(
@@ -119,14 +123,6 @@ def put_live(
     if storage.is_object_store(pipeline_root):
         print("it costs money until it is undeployed")
     return endpoint
-
-
-def _refuse_foreign_models(deployed: Sequence[Deployed], model: str, endpoint: str) -> None:
-    if strangers := [each for each in deployed if not each.is_of(model)]:
-        raise UserError(
-            f"{endpoint} serves {strangers[0].version}, which is not a version of {model}; give another"
-            " deploy_endpoint, or undeploy it"
-        )
 
 
 def _refuse_replaced(registry: Registry, version: str, checkpoint_directory: str) -> None:

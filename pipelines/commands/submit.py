@@ -96,7 +96,11 @@ def run(options: argparse.Namespace) -> int:
     print(f"submitted {name}", flush=True)
     if not location.is_local:
         print(page, flush=True)
-    return _watch(location, name) if options.wait else 0
+    try:
+        return 0 if not options.wait or watch(location, name) else 1
+    except KeyboardInterrupt:
+        print(f"stopped watching; the pipeline is still running: {name}", file=sys.stderr)
+        raise
 
 
 def _report(job: dict[str, Any], location: Location, options: argparse.Namespace, *, to: TextIO) -> None:
@@ -112,12 +116,3 @@ def _report(job: dict[str, Any], location: Location, options: argparse.Namespace
             flag = name.replace("_", "-")
             print(f"note: --{flag} applies to the steps; for the training job set {name} in --settings", file=to)
     print(*plan_lines(job, location), sep="\n", file=to, flush=True)
-
-
-def _watch(location: Location, name: str) -> int:
-    """Watch a job until it ends, and return the exit code."""
-    try:
-        return 0 if watch(location, name) else 1
-    except KeyboardInterrupt:
-        print(f"stopped watching; the pipeline is still running: {name}", file=sys.stderr)
-        raise

@@ -1,12 +1,14 @@
 """Watching a pipeline job: the state of its steps, and why it failed."""
 
+import json
+import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from localvertex._base.compiled.reader import read_pipeline
+from localvertex._base.compiled.spec import Component, Pipeline
 from pipelines.calls import CallFailed, calls
-from pipelines.jobs.failures import custom_jobs, failed_tasks, task_path
-from pipelines.jobs.step_names import step_names
 from pipelines.vertex import Location, as_json, client
 from trainer.google_errors import is_temporary
 
@@ -87,3 +89,58 @@ def _custom_job_error(location: Location, name: str) -> str:
     except CallFailed as error:
         return "" if location.is_local else str(error)
     return " ".join(job.error.message.split())
+
+
+def failed_tasks(tasks: Mapping[int, Any]) -> list[Any]:
+    """Return the failed steps among the task details of a pipeline job, which are given by their ids."""
+    failed = [task for task in tasks.values() if task.state.name == "FAILED"]
+    # A graph fails because one of its steps did, and only the step has the cause.
+    parents = {task.parent_task_id for task in failed}
+    return [task for task in failed if task.task_id not in parents]
+
+
+def task_path(task: Any, tasks: Mapping[int, Any]) -> str:
+    """Return the names of the enclosing tasks and the task's own, joined by slashes; empty for the root."""
+    names: list[str] = []
+    while task.parent_task_id in tasks and len(names) < 50:
+        names.insert(0, task.task_name)
+        task = tasks[task.parent_task_id]
+    return "/".join(names)
+
+
+def custom_jobs(task: Any) -> list[str]:
+    """Return the names of the custom jobs of a task: its container's, and those that Google's components started."""
+    container, custom = task.executor_detail.container_detail, task.executor_detail.custom_job_detail
+    names = [*container.failed_main_jobs, container.main_job, *custom.failed_jobs, custom.job]
+    metadata = dict(task.execution.metadata or {}).get("output:gcp_resources")
+    try:
+        resources = json.loads(metadata)["resources"] if isinstance(metadata, str) else []
+        names += [str(each["resourceUri"]).partition("/v1/")[2] for each in resources]
+    except (ValueError, KeyError, TypeError):
+        pass  # another component wrote it, and started no custom job
+    return [name for name in dict.fromkeys(names) if "/customJobs/" in name]
+
+
+_MADE_BY_COMPILER = re.compile(r"(?:exit-handler|condition|condition-branches)-\d+")
+"""Graphs of `with` blocks, which are left out of the names of the steps inside."""
+
+
+def step_names(spec: Mapping[str, Any]) -> dict[str, str]:
+    """Return path -> display name for all tasks of a compiled pipeline.
+
+    A path is the names of the enclosing tasks and the task's own, joined by slashes.
+
+    Args:
+        spec: The pipeline spec.
+    """
+    pipeline = read_pipeline(spec)
+    return dict(_walk(pipeline.root, pipeline, path="", shown=""))
+
+
+def _walk(component: Component, pipeline: Pipeline, *, path: str, shown: str) -> Iterator[tuple[str, str]]:
+    for task in component.dag.tasks.values() if component.dag else ():
+        name = f"{shown}{task.display_name}"
+        yield f"{path}{task.name}", name
+        if inner := pipeline.components.get(task.component):
+            inside = shown if _MADE_BY_COMPILER.fullmatch(task.name) else f"{name}/"
+            yield from _walk(inner, pipeline, path=f"{path}{task.name}/", shown=inside)

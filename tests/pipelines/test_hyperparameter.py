@@ -71,7 +71,7 @@ def test_a_hyperparameter_is_added_in_the_files_that_the_docs_name(
     parameters = spec["root"]["inputDefinitions"]["parameters"]
     assert parameters["label_smoothing"] == {
         "defaultValue": 0.0,
-        "description": "How far labels are smoothed, 0 to 1.",
+        "description": "How far labels are smoothed (0 to 1).",
         "isOptional": True,
         "parameterType": "NUMBER_DOUBLE",
     }

@@ -26,7 +26,7 @@ POINTS = {
     "before the last part": [f"{PREPARING}.parts", "commit", "before", 3],
     "after the rows": [f"{PREPARING}.attempt", "gather", "after", 1],
     "after the splits": [f"{PREPARING}.rows", "Rows.set_splits", "after", 1],
-    "after the list of images": [f"{PREPARING}.quality.limits", "refuse_bad", "before", 1],
+    "after the list of images": [f"{PREPARING}.attempt", "_refuse_bad", "before", 1],
     "within the shards": [f"{PREPARING}.shards", "write", "after", 2],
     "before dataset.json": [f"{PREPARING}.dataset_files", "storage.write_json", "before", 1],
     "after the report": ["trainer.files.outputs", "write", "after", 1],

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 Counts = npt.NDArray[np.int64]
+Scores = npt.NDArray[np.float64]
 ACCURACY = "accuracy"
 
 
@@ -31,25 +32,25 @@ def score(metric: str, confusion: Counts) -> float:
     return float(METRICS[metric](confusion.diagonal(), confusion.sum(axis=1), confusion.sum(axis=0)))
 
 
-def _accuracy(right: Counts, num_examples: Counts, num_predicted: Counts) -> npt.NDArray[np.float64]:
+def _accuracy(right: Counts, num_examples: Counts, num_predicted: Counts) -> Scores:
     return np.asarray(right.sum(axis=-1) / max(1, int(num_examples.sum())))
 
 
-def _balanced_accuracy(right: Counts, num_examples: Counts, num_predicted: Counts) -> npt.NDArray[np.float64]:
+def _balanced_accuracy(right: Counts, num_examples: Counts, num_predicted: Counts) -> Scores:
     present = num_examples > 0
     return _mean(right[..., present] / num_examples[present])
 
 
-def _macro_f1(right: Counts, num_examples: Counts, num_predicted: Counts) -> npt.NDArray[np.float64]:
+def _macro_f1(right: Counts, num_examples: Counts, num_predicted: Counts) -> Scores:
     present = num_examples > 0
     return _mean(2 * right[..., present] / (num_examples[present] + num_predicted[..., present]))
 
 
-def _mean(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def _mean(values: Scores) -> Scores:
     return values.mean(axis=-1) if values.shape[-1] else np.zeros(values.shape[:-1])
 
 
-METRICS: dict[str, Callable[[Counts, Counts, Counts], npt.NDArray[np.float64]]] = {
+METRICS: dict[str, Callable[[Counts, Counts, Counts], Scores]] = {
     ACCURACY: _accuracy,
     "balanced-accuracy": _balanced_accuracy,
     "macro-f1": _macro_f1,

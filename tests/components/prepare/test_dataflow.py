@@ -7,6 +7,7 @@ import pytest
 
 from components.container_image import PLACEHOLDER_IMAGE
 from components.prepare.dataflow import dataflow_settings
+from components.prepare.dataset import dataflow_settings
 from localvertex._base.userinput.errors import UserError
 
 IMAGE = "us-docker.pkg.dev/my-project/images/image-training-cpu@sha256:" + "0" * 64

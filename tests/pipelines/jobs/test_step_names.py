@@ -4,7 +4,7 @@ from google.protobuf import json_format
 
 from components.train.machines import Machines
 from pipelines.image_training import image_training
-from pipelines.jobs.step_names import step_names
+from pipelines.jobs.watch import step_names
 from pipelines.settings import Settings
 
 IMAGE = "us-docker.pkg.dev/project/images/image-training-python@sha256:" + "b" * 64

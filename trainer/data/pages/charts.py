@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import pathlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -17,31 +18,8 @@ _OPACITIES = (1.0, 0.6, 0.3)
 _INK = "#010203"
 """Placeholder for the page's text colour while drawing; replaced by currentColor afterwards."""
 
-_STYLE = {
-    # Text stays text (small, selectable, in the page's font). A fixed salt makes the bytes of equal charts equal.
-    "svg.fonttype": "none",
-    "svg.hashsalt": "report",
-    "font.family": "sans-serif",
-    "axes.axisbelow": True,
-    "axes.edgecolor": _INK,
-    "axes.facecolor": "none",
-    "axes.grid": True,
-    "axes.labelcolor": _INK,
-    "axes.spines.right": False,
-    "axes.spines.top": False,
-    "axes.titlecolor": _INK,
-    "axes.titlelocation": "left",
-    "axes.titlesize": 11,
-    "grid.alpha": 0.25,
-    "grid.color": _INK,
-    "grid.linewidth": 0.6,
-    "legend.frameon": False,
-    "legend.labelcolor": _INK,
-    "xtick.color": _INK,
-    "xtick.labelsize": 9,
-    "ytick.color": _INK,
-    "ytick.labelsize": 9,
-}
+_STYLE = pathlib.Path(__file__).with_suffix(".mplstyle")
+"""The style of all charts, as matplotlib reads it."""
 
 
 def lines(
@@ -130,7 +108,7 @@ def _axes(title: str, width_inches: float, height_inches: float) -> Iterator[tup
     # Not pyplot, which keeps global state and looks for a display.
     from matplotlib.figure import Figure
 
-    with matplotlib.rc_context(_STYLE):
+    with matplotlib.rc_context(fname=_STYLE):
         figure = Figure(figsize=(width_inches, height_inches), layout="constrained")
         axes = figure.add_subplot()
         axes.set_title(one_line(title).replace("$", r"\$"))

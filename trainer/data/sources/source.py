@@ -43,24 +43,16 @@ Count = Callable[[int], None]
 class Source(Protocol):
     """A collection of labelled images."""
 
-    @property
-    def class_names(self) -> list[str]:
-        """Names of the classes, in the order of the labels."""
-        ...
-
-    @property
-    def remarks(self) -> Remarks:
-        """Parts of the source that are skipped."""
-        ...
+    class_names: list[str]
+    """Names of the classes, in the order of the labels."""
+    remarks: Remarks
+    """Parts of the source that are skipped."""
+    num_images: int
+    """Number of images that `images` yields."""
 
     @property
     def unreadable(self) -> Sequence[tuple[str, str]]:
         """Name of each image that cannot be read whatever it contains, and the reason; `images` leaves them out."""
-        ...
-
-    @property
-    def num_images(self) -> int:
-        """Number of images that `images` yields."""
         ...
 
     def images(self) -> Iterator[SourceImage]:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from trainer.data.preparing.quality import signatures
-from trainer.data.preparing.quality.signatures import SIZE, Bytes, Floats
+from trainer.data.preparing.quality.signatures import SIZE, Bytes, Flags, Floats
 
 _BANDS = np.array(
     [[*range(8 * one, 8 * one + 8), *range(8 * other, 8 * other + 8)] for one in range(4) for other in range(one)]
@@ -36,6 +36,7 @@ Not all, for large bands: a series of a fixed camera is in one."""
 _BATCH_SIZE = 128
 """Number of images that are looked up at a time, which bounds the memory."""
 _Integers = npt.NDArray[np.int64]
+_Doubles = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +59,7 @@ def oriented(images: Floats, orientations: _Integers) -> Floats:
     return np.where(bits[1], found[:, :, ::-1], found)
 
 
-def find(found: Bytes, is_query: npt.NDArray[np.bool_], *, are_others_paired: bool) -> Candidates:
+def find(found: Bytes, is_query: Flags, *, are_others_paired: bool) -> Candidates:
     """Find pairs that may be near-duplicates.
 
     Args:
@@ -116,7 +117,7 @@ def _batches(*several: _Integers) -> Iterator[_Integers]:
             yield chosen[start : start + _BATCH_SIZE]
 
 
-def _compare(first: Floats, second: Floats) -> tuple[Floats, npt.NDArray[np.bool_]]:
+def _compare(first: Floats, second: Floats) -> tuple[Floats, Flags]:
     """Return the correlation [P] of frequencies, and whether it is that of the mirror image."""
     is_even = signatures.frequencies()[1] % 2 == 0
     products = first * second
@@ -129,12 +130,12 @@ def _normal(found: Floats) -> Floats:
     return found / lengths
 
 
-def _places(found: Floats) -> npt.NDArray[np.float64]:
+def _places(found: Floats) -> _Doubles:
     """Return the places [N, 6] in the index of frequencies [N, 64]: a band, and how strong one of them is."""
     signs = (found[:, _BANDS] > 0).reshape(-1, _BANDS.size)
     bands = np.ascontiguousarray(np.packbits(signs, axis=1)).view(np.uint16)
     strengths = np.abs(found[:, :24:4]).astype(np.float64)
-    places: npt.NDArray[np.float64] = bands + strengths.clip(0, 0.999)
+    places: _Doubles = bands + strengths.clip(0, 0.999)
     return places
 
 
@@ -154,10 +155,10 @@ def _transforms() -> Any:
     return np.stack(found, axis=1).astype(np.float32)
 
 
-def _cosines(start: float, end: float) -> npt.NDArray[np.float64]:
+def _cosines(start: float, end: float) -> _Doubles:
     """Return the cosines [K, 30] of a transform of a part of the pixels."""
     pixels, numbers = np.arange(SIZE), np.arange(max(map(max, signatures.frequencies())) + 1)
     covered = (np.minimum(pixels + 1, end) - np.maximum(pixels, start)).clip(0, 1)
-    found: npt.NDArray[np.float64] = np.cos(np.pi * np.outer(numbers, (pixels + 0.5 - start) / (end - start))) * covered
+    found: _Doubles = np.cos(np.pi * np.outer(numbers, (pixels + 0.5 - start) / (end - start))) * covered
     found[1:] -= covered * (found[1:].sum(axis=1, keepdims=True) / covered.sum())
     return found

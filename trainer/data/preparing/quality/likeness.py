@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from trainer.data.preparing.quality import candidates, signatures
-from trainer.data.preparing.quality.signatures import SIZE, Bytes, Floats
+from trainer.data.preparing.quality.signatures import SIZE, Bytes, Flags, Floats
 
 _MAX_COLOUR_DISTANCE = 12
 """Of 255, per channel: the same object in another colour is not a near-duplicate."""
@@ -49,7 +49,7 @@ class Pairs:
     """False if there are so many similar images that only some pairs were compared."""
 
 
-def find(found: Bytes, is_query: npt.NDArray[np.bool_], *, are_others_paired: bool = True) -> Pairs:
+def find(found: Bytes, is_query: Flags, *, are_others_paired: bool = True) -> Pairs:
     """Find the near-duplicates among images.
 
     Where a camera takes one view again and again, its images may differ in nothing but noise. In such a series, only
@@ -164,7 +164,7 @@ def _aligned(first: Floats, second: Floats, moves: Floats, num_steps: int) -> Fl
     return moves
 
 
-def _moved(images: Floats, moves: Floats) -> tuple[Floats, npt.NDArray[np.bool_]]:
+def _moved(images: Floats, moves: Floats) -> tuple[Floats, Flags]:
     """Return images after a zoom and shift, by cubic interpolation, and which pixels [P, S, S] are known."""
     pixels = np.arange(SIZE, dtype=np.float32)
     weights, inside = [], []
@@ -179,7 +179,7 @@ def _moved(images: Floats, moves: Floats) -> tuple[Floats, npt.NDArray[np.bool_]
     return down @ images @ across.transpose(0, 2, 1), inside[0][:, :, np.newaxis] & inside[1][:, np.newaxis]
 
 
-def _rest(shown: Floats, inside: npt.NDArray[np.bool_], second: Floats) -> tuple[Floats, Floats, Floats]:
+def _rest(shown: Floats, inside: Flags, second: Floats) -> tuple[Floats, Floats, Floats]:
     """Return what the moved and brightened first image leaves of the second one, with the gain and the correlation."""
     number = inside.sum(axis=(1, 2), keepdims=True)
     one, two = ((each - (each * inside).sum(axis=(1, 2), keepdims=True) / number) * inside for each in (shown, second))

@@ -30,6 +30,7 @@ _LARGEST = 127
 
 Bytes = npt.NDArray[np.uint8]
 Floats = npt.NDArray[np.float32]
+Flags = npt.NDArray[np.bool_]
 
 
 def hash_of(image: Image.Image) -> str:
@@ -81,7 +82,7 @@ def shares(signatures: Bytes) -> npt.NDArray[np.int16]:
     return signatures[:, 65:68].astype(np.int16)
 
 
-def are_small(signatures: Bytes) -> npt.NDArray[np.bool_]:
+def are_small(signatures: Bytes) -> Flags:
     """Return whether the originals are small [N]."""
     return signatures[:, 64] > 0
 
