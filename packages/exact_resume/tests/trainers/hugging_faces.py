@@ -9,6 +9,7 @@ import hashlib
 import json
 import os
 import random
+import shutil
 import signal
 import socket
 import sys
@@ -33,7 +34,7 @@ from transformers import (
 )
 
 import exact_resume
-from exact_resume.checkpoints import checkpoints, result_file
+from exact_resume.checkpoints import checkpoints, manifest, result_file
 
 torch.set_num_threads(1)
 DIGITS = load_digits()
@@ -85,7 +86,7 @@ class Noted(Trainer):
 
 
 class Fault(TrainerCallback):
-    """Sends a signal where an event comes in a step."""
+    """Sends a signal where an event comes in a step; 0: removes the best checkpoint."""
 
     def __init__(self, event: str, step: int, number: int) -> None:
         self.step, self.number = step, number
@@ -95,6 +96,8 @@ class Fault(TrainerCallback):
         if state.global_step >= self.step and args.process_index == int(
             os.environ.get("FAULT_RANK", args.process_index)
         ):
+            if not self.number:
+                shutil.rmtree(Path(args.output_dir).with_name("run") / manifest.name(state.best_global_step))
             os.kill(os.getpid(), self.number)
 
 
@@ -266,6 +269,7 @@ CASES: dict[str, Callable[[Path], Any]] = {
         f, **BEST, eval_steps=3, save_steps=3, learning_rate=0.3, callbacks=[EarlyStoppingCallback(5)]
     ),
     "best": lambda f: trainer(f, **BEST, eval_steps=5, learning_rate=0.2),
+    "lost best": lambda f: trainer(f, **BEST | {"greater_is_better": True}, eval_steps=4),
     "group by length": lambda f: trainer(f, train_sampling_strategy="group_by_length"),
     "weighted": lambda f: trainer(f, kind=Weighted),
     "gradient checkpointing": lambda f: trainer(f, gradient_checkpointing=True),
@@ -391,6 +395,9 @@ def start(case: str, folder: Path, fault: tuple[str, int, int] | None, num_worke
             code = 0
         except SystemExit as error:
             code = error.code if isinstance(error.code, int) else 1
+        except exact_resume.InputError:
+            traceback.print_exc()
+            code = 2
         except BaseException:
             traceback.print_exc()
         finally:
@@ -416,6 +423,9 @@ def examine(case: str, folder: Path) -> dict[str, Any]:
     num_workers = 2 if case == "two workers" else 1
     # Without accumulation, a step has one part.
     faults = [each for each in FAULTS if each[0] != "on_substep_end" or case == "accumulation"]
+    if case == "lost best":
+        # In the last step, so that no later save misses it.
+        faults = [("on_step_end", NUM_EPOCHS * 11, 0)]
     starts = {
         "whole": [(None, num_workers)],
         "disturbed": [(each, num_workers) for each in (*faults, None)],

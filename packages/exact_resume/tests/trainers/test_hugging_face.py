@@ -84,6 +84,15 @@ def test_the_logs_and_files_are_those_of_the_trainer(found: dict[str, Any]) -> N
     assert best["metrics"]["eval_loss"] == min(losses.values())
 
 
+def test_after_the_loss_of_the_best_checkpoint_the_next_start_trains_it_again(tmp_path: Path) -> None:
+    (found,) = printed(tmp_path, "lost best")
+    whole, disturbed = found["whole"], found["disturbed"]
+    assert (whole.pop("codes"), disturbed.pop("codes")) == ([[0]], [[1], [0]])
+    assert [each.pop("steps_saved")[0] for each in (whole, disturbed)] == [33, 33]
+    assert whole["best_step"] < 33
+    assert disturbed == whole
+
+
 def test_each_epoch_has_each_example_once(found: dict[str, Any]) -> None:
     for name in ("warm-up", "accumulation", "group by length", "own saves", "lora"):
         seen, per_epoch = found[name]["disturbed"]["seen"], NUM_STEPS.get(name, 33) // 3
