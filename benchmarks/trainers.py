@@ -1,9 +1,10 @@
 """Measure what exact_resume costs in the trainers of PyTorch: `.venv-torch/bin/python -m benchmarks.trainers`.
 
 The digits of scikit-learn, batch 64: Hugging Face's Trainer, Lightning's and a bare DataLoader, each with and without
-exact_resume, taking turns; medians of the differences per step, at most 100 microseconds. A step before the 50th, which
-starts up, does not count. Then how long a save of 10 million weights and their AdamW blocks the Trainer, at most 1% of
-the interval that is chosen. Needs `make venv-torch`, whose interpreter is started otherwise.
+exact_resume, taking turns. A figure is the lower quartile of all steps, which other work on the machine has hardly
+disturbed; exact_resume may add 100 microseconds to it. The first 50 steps, which start up, do not count. Then how long
+a save of 10 million weights and their AdamW blocks the Trainer, at most 1% of the interval that is chosen. Needs
+`make venv-torch`, whose interpreter is started otherwise.
 """
 
 import argparse
@@ -21,14 +22,16 @@ from benchmarks.measuring import parse
 
 _TORCH = pathlib.Path(__file__).parents[1] / ".venv-torch" / "bin" / "python"
 _BATCH_SIZE, _NUM_STARTING = 64, 50
-_TRAINERS: dict[str, Callable[[pathlib.Path, int, bool], list[float]]] = {}
+_Times = list[tuple[float, float]]
+"""Of each step: seconds and processor seconds."""
+_TRAINERS: dict[str, Callable[[pathlib.Path, int, bool], _Times]] = {}
 
 
 def main() -> None:
     """Print the figures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--num-steps", type=int, default=1000)
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--rounds", type=int, default=3)
     if not pathlib.Path(sys.prefix).samefile(_TORCH.parents[1]) and _TORCH.exists():
         os.execv(_TORCH, [str(_TORCH), "-m", "benchmarks.trainers", *sys.argv[1:]])
     options = parse(parser, num_steps=60, rounds=1)
@@ -36,17 +39,16 @@ def main() -> None:
 
     torch.set_num_threads(1)
     for name, train in _TRAINERS.items():
-        rounds = []
-        for number in range(options.rounds):
-            order = (False, True) if number % 2 else (True, False)
+        steps: dict[bool, _Times] = {False: [], True: []}
+        for is_exact in (False, True, True, False) * options.rounds:
             with tempfile.TemporaryDirectory() as folder:
-                found = {is_exact: train(pathlib.Path(folder), options.num_steps, is_exact) for is_exact in order}
-            more = [exact - plain for exact, plain in zip(found[True], found[False], strict=True)]
-            rounds.append([*found[False], *more])
-        seconds, cpu_seconds, added, added_cpu = (statistics.median(each) * 1e6 for each in zip(*rounds, strict=True))
+                steps[is_exact] += train(pathlib.Path(folder), options.num_steps, is_exact)
+        plain, exact = (
+            [statistics.quantiles(each)[0] * 1e6 for each in zip(*steps[key], strict=True)] for key in (False, True)
+        )
         print(
-            f"{name}: {seconds:.0f} us per step (processor {cpu_seconds:.0f} us); exact_resume adds {added:+.0f} us"
-            f" (processor {added_cpu:+.0f} us; 100 us allowed)",
+            f"{name}: {plain[0]:.0f} us per step (processor {plain[1]:.0f} us); exact_resume adds"
+            f" {exact[0] - plain[0]:+.0f} us (processor {exact[1] - plain[1]:+.0f} us; 100 us allowed)",
             flush=True,
         )
     with tempfile.TemporaryDirectory() as folder:
@@ -54,18 +56,18 @@ def main() -> None:
 
 
 class _Steps:
-    """The time of the steps after those that start up."""
+    """The times of the steps after those that start up."""
 
-    def __init__(self, num_steps: int) -> None:
-        self._num_steps, self._num_done = num_steps - _NUM_STARTING, -_NUM_STARTING
+    def __init__(self) -> None:
+        self._last, self._num_done = (0.0, 0.0), 0
+        self.found: _Times = []
 
     def note(self) -> None:
+        now = time.perf_counter(), time.process_time()
         self._num_done += 1
-        if self._num_done == 0:
-            self._began = time.perf_counter(), time.process_time()
-        elif self._num_done == self._num_steps:
-            now = time.perf_counter(), time.process_time()
-            self.found = [(end - begin) / self._num_steps for end, begin in zip(now, self._began, strict=True)]
+        if self._num_done > _NUM_STARTING:
+            self.found.append((now[0] - self._last[0], now[1] - self._last[1]))
+        self._last = time.perf_counter(), time.process_time()
 
 
 def _digits() -> Any:
@@ -76,9 +78,7 @@ def _digits() -> Any:
     return torch.tensor(images / 16, dtype=torch.float32), torch.tensor(labels)
 
 
-def _hugging_face(
-    folder: pathlib.Path, num_steps: int, is_exact: bool, *, num_units: int = 32, **given: Any
-) -> list[float]:
+def _hugging_face(folder: pathlib.Path, num_steps: int, is_exact: bool, *, num_units: int = 32, **given: Any) -> _Times:
     import torch
     import transformers
 
@@ -95,7 +95,7 @@ def _hugging_face(
             logits = self._layers(images)
             return torch.nn.functional.cross_entropy(logits, labels), logits
 
-    steps = _Steps(num_steps)
+    steps = _Steps()
 
     class Noting(transformers.TrainerCallback):  # type: ignore[misc]
         def on_step_end(self, *_: Any, **__: Any) -> None:
@@ -115,13 +115,13 @@ def _hugging_face(
     return steps.found
 
 
-def _lightning(folder: pathlib.Path, num_steps: int, is_exact: bool) -> list[float]:
+def _lightning(folder: pathlib.Path, num_steps: int, is_exact: bool) -> _Times:
     import lightning
     import torch
 
     import exact_resume
 
-    steps = _Steps(num_steps)
+    steps = _Steps()
 
     class Module(lightning.LightningModule):  # type: ignore[misc]
         def __init__(self) -> None:
@@ -145,10 +145,10 @@ def _lightning(folder: pathlib.Path, num_steps: int, is_exact: bool) -> list[flo
     return steps.found
 
 
-def _data_loader(_: pathlib.Path, num_steps: int, is_exact: bool) -> list[float]:
+def _data_loader(_: pathlib.Path, num_steps: int, is_exact: bool) -> _Times:
     from exact_resume.trainers import data_loader
 
-    steps, loader = _Steps(num_steps), _loader()
+    steps, loader = _Steps(), _loader()
     if is_exact:
         loader, position = data_loader.resumable(loader, seed=0)
     for epoch in range(num_steps // len(loader) + 1):

@@ -39,7 +39,12 @@ _ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((_ROOT / "packages" / "exact_resume" / "examples").glob("*.py"))
 TORCH = _ROOT / ".venv-torch" / "bin" / "python"
 _IS_TORCH = Path(sys.prefix) == TORCH.parents[1]
-_NUM_WORKERS = {"torch_ddp": (2,), "hugging_face_digits": (1, 2), "lightning_digits": (1, 2)}
+_NUM_WORKERS = {
+    "accelerate_digits": (1, 2),
+    "hugging_face_digits": (1, 2),
+    "lightning_digits": (1, 2),
+    "torch_ddp": (2,),
+}
 """Of the examples that use PyTorch."""
 _IMPORTS = (
     *("torch", "sklearn.datasets", "lightning", "transformers.trainer", "transformers.models.bert.modeling_bert"),
