@@ -239,6 +239,21 @@ def fine_tuner(folder: Path) -> Any:
     )
 
 
+def streamed() -> Any:
+    """Return examples in shards, shuffled by a buffer."""
+    from datasets import Dataset as Table
+
+    columns = {"input_ids": TOKENS[:50].tolist(), "labels": LABELS[:50].tolist(), "rows": [*range(50)]}
+    return Table.from_dict(columns).to_iterable_dataset(num_shards=5).shuffle(seed=3, buffer_size=12)
+
+
+def scaled(folder: Path) -> Any:
+    """Return a trainer whose scale of the loss grows, and with it the gradients that are clipped."""
+    given = trainer(folder)
+    given.accelerator.scaler = torch.amp.GradScaler("cpu", init_scale=0.125, growth_interval=4)
+    return given
+
+
 def half_frozen() -> Any:
     """Return a model whose embeddings are in the optimizer and not trained."""
     model = bert()
@@ -279,6 +294,8 @@ CASES: dict[str, Callable[[Path], Any]] = {
         f, data=Digits(is_noisy=True), dataloader_num_workers=2, dataloader_persistent_workers=True
     ),
     "iterable": lambda f: trainer(f, data=Stream(), max_steps=30),
+    "iterable of datasets": lambda f: trainer(f, data=streamed(), max_steps=30),
+    "scaler": scaled,
     "callbacks": lambda f: trainer(f, callbacks=[Doubler(), Average()]),
     "short epochs": lambda f: trainer(f, num_train_epochs=6, callbacks=[ShortEpochs()]),
     "thawed": lambda f: trainer(f, kind=AllParameters, model=half_frozen(), callbacks=[Thawing()]),

@@ -34,7 +34,7 @@ FAULTS = {
     **dict.fromkeys(
         (
             *("step", "epoch", "plateau", "clip", "bf16", "interval", "iterations", "workers"),
-            *("stream", "module", "attributes"),
+            *("stream", "module", "attributes", "scaler", "compile"),
         ),
         USUAL,
     ),
@@ -92,8 +92,10 @@ def test_it_ends_as_without_faults(trained: Path, case: str) -> None:
     _, *begins = [int(each or -1) for each in re.findall(r": run \w+ (?:resumes at step (\d+) of|starts at)", output)]
     for line, count in Counter((trained / case / "disturbed.log").read_text().splitlines()).items():
         if line.startswith("start "):
-            step = int(line.split()[2])
-            assert count <= 1 + len([begin for begin in begins if begin < step]), line
+            epoch, step = map(int, line.split()[1:])
+            # With manual optimization, a step of the run is a batch, of which an epoch has seven.
+            num_done = 7 * epoch if case == "manual" else step
+            assert count <= 1 + len([begin for begin in begins if begin < num_done]), line
 
 
 def test_checkpoints_of_lightning_are_written_where_they_were_asked_for(trained: Path) -> None:
