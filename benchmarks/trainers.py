@@ -32,7 +32,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--num-steps", type=int, default=1000)
     parser.add_argument("--rounds", type=int, default=3)
-    if not pathlib.Path(sys.prefix).samefile(_TORCH.parents[1]) and _TORCH.exists():
+    if not _TORCH.exists():
+        sys.exit("error: benchmarks.trainers needs PyTorch; run: make venv-torch")
+    if not pathlib.Path(sys.prefix).samefile(_TORCH.parents[1]):
         os.execv(_TORCH, [str(_TORCH), "-m", "benchmarks.trainers", *sys.argv[1:]])
     options = parse(parser, num_steps=60, rounds=1)
     import torch
