@@ -24,6 +24,7 @@ LONG = (
     "scaling",
     "serving",
     "train",
+    "trainers",
 )
 """They start many processes with TensorFlow, or compute for seconds, even with tiny sizes."""
 ONLY_WITH_A_GPU = "error: TensorFlow sees no GPU here; --smoke tries the benchmark on the CPU\n"
@@ -50,6 +51,8 @@ def test_every_benchmark_of_the_page_can_be_tried(repository: pathlib.Path) -> N
 def test_a_benchmark_with_tiny_sizes_prints_the_machine_and_processor_time(
     repository: pathlib.Path, tmp_path: pathlib.Path, name: str
 ) -> None:
+    if name == "trainers" and not (repository / ".venv-torch").exists():
+        pytest.skip("needs PyTorch in an environment of its own: make venv-torch")
     words = [f"--output-dir={tmp_path}"] if name in ("gpu", "recipes") else []
     done = run(repository, name, "--smoke", *words)
     assert done.returncode == 0, done.stdout + done.stderr

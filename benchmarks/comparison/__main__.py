@@ -2,8 +2,8 @@
 
 Each tool is used as its documentation says, with the same faults: SIGKILL or SIGTERM in mid-epoch, and SIGKILL with
 the newest checkpoint cut in half afterwards. Orbax needs an environment of its own, build/comparison/env, which is made
-at the first start; Hugging Face's Trainer is compared if there is one from `make venv-torch`. The table is
-build/comparison/DATE.md.
+at the first start; Hugging Face's Trainer and Lightning are compared if there is one from `make venv-torch`. The table
+is build/comparison/DATE.md. `--side lightning` compares these tools only.
 """
 
 import argparse
@@ -24,6 +24,7 @@ _FOLDER = _ROOT / "build" / "comparison"
 _TORCH = _ROOT / ".venv-torch" / "bin" / "python"
 _PACKAGES = ("jax==0.10.2", "orbax-checkpoint==0.12.8", "grain==0.2.18", "numpy==2.4.6", "scikit-learn==1.9.1")
 _COLUMNS = ("steps_again", "too_often", "too_seldom")
+_SIDES = ("keras", "jax", "hugging_face", "lightning")
 
 
 def main() -> int:
@@ -31,17 +32,18 @@ def main() -> int:
     parser = argparse.ArgumentParser("python -m benchmarks.comparison", description=__doc__)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--num-faults", type=int, default=5, help="of each kind and tool (default: %(default)s)")
-    options = measuring.parse(parser, num_faults=1)
+    parser.add_argument("--side", action="append", choices=_SIDES, help="only these tools; may be repeated")
+    options = measuring.parse(parser, num_faults=1, side=["keras"])
     clock = measuring.Clock()
-    side = _side("keras_side", sys.executable, options)
-    # The other environment is too large for a try.
-    side += [] if options.smoke else _side("jax_side", _environment(), options)
-    if _TORCH.exists() and not options.smoke:
-        side += _side("hugging_face_side", str(_TORCH), options)
+    side = []
+    for name in options.side or [each for each in _SIDES if each in ("keras", "jax") or _TORCH.exists()]:
+        python = {"keras": lambda: sys.executable, "jax": _environment}.get(name, lambda: str(_TORCH))
+        side += _side(f"{name}_side", python(), options)
     text = _table(side, options.num_faults, options.seed)
     print(text)
     print(clock.took())
     if not options.smoke:
+        _FOLDER.mkdir(parents=True, exist_ok=True)
         (_FOLDER / f"{datetime.datetime.now(datetime.UTC).date()}.md").write_text(text)
     own = [line for line in side if line["tool"].startswith("exact_resume")]
     return int(not own or not all(line["is_equal"] and not line["too_often"] for line in own))
@@ -79,12 +81,15 @@ def _table(lines: list[dict[str, Any]], num_faults: int, seed: int) -> str:
                 cells.append("no start")
             else:
                 means = [f"{sum(line[name] for line in found) / len(found):.0f}" for name in _COLUMNS]
-                cells.append(", ".join([*means, f"{sum(line['is_equal'] for line in found)}/{len(found)}"]))
+                means.append(f"{sum(line['is_equal'] for line in found)}/{len(found)}")
+                pairs = [line["losses"] for line in found if line["losses"]]
+                means += [f"{max(abs(loss / whole - 1) for whole, loss in pairs):.1%}"] if pairs else []
+                cells.append(", ".join(means))
         rows.append(f"| {' | '.join(cells)} |")
     about = f"{datetime.datetime.now(datetime.UTC).date()}, {measuring.machine()}, load {measuring.load()}, seed {seed}"
     explained = (
-        "Means of steps done again, visits of examples too many and too few, and how many runs ended with the weights"
-        " of an undisturbed one."
+        "Means of steps done again, visits of examples too many and too few, how many runs ended with the weights of an"
+        " undisturbed one, and by how much a final loss differed at most."
     )
     head = ["| saved with | killed | SIGTERM | newest torn |", "|---|---|---|---|"]
     return "\n".join([f"{about}, {num_faults} faults of each kind. {explained}", "", *head, *rows, ""])

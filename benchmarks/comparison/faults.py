@@ -64,7 +64,7 @@ class Tool:
 
     name: str
     train: Callable[[Path, Notes], object]
-    """Trains in a folder to the end, from what is saved there."""
+    """Trains in a folder to the end, from what is saved there; may return the final loss on the training data."""
     newest: Callable[[Path], Path]
     """Returns the file or folder of the newest checkpoint."""
 
@@ -85,6 +85,8 @@ class Result:
     """Whether the next start succeeded; otherwise the folder was removed and the run began again."""
     is_equal: bool
     """Whether the final weights are those of the undisturbed run."""
+    losses: tuple[float, float] | None
+    """Final ones of the undisturbed run and of this one, if the tool returns them."""
 
 
 _Steps = list[tuple[str, list[int]]]
@@ -103,7 +105,7 @@ def measure(tools: Sequence[Tool]) -> int:
     os.dup2(2, 1)
     with tempfile.TemporaryDirectory() as folder, os.fdopen(output, "w") as lines:
         for number, tool in enumerate(tools):
-            expected = _starts(tool, Path(folder) / f"{number}")
+            expected = _starts(tool, whole := Path(folder) / f"{number}")
             assert len(expected) == 1, f"{tool.name} failed without a fault"
             for kind in kinds:
                 draw = random.Random(f"{options.seed}-{kind}")
@@ -111,8 +113,11 @@ def measure(tools: Sequence[Tool]) -> int:
                     step = draw.randrange(STEPS_PER_EPOCH + 1, NUM_STEPS)
                     # In mid-epoch.
                     step += step % STEPS_PER_EPOCH == 0
-                    found = _starts(tool, Path(folder) / f"{number}-{kind}-{fault}", kind=kind, fault_step=step)
-                    result = _compared(tool, kind, found, expected[0])
+                    disturbed = Path(folder) / f"{number}-{kind}-{fault}"
+                    found = _starts(tool, disturbed, kind=kind, fault_step=step)
+                    files = [each / "loss" for each in (whole, disturbed)]
+                    losses = [float(each.read_text()) for each in files if each.exists()]
+                    result = _compared(tool, kind, found, expected[0], losses)
                     print(json.dumps(dataclasses.asdict(result)), file=lines, flush=True)
     return 0
 
@@ -145,7 +150,9 @@ def _start(tool: Tool, folder: Path, start: int, fault_step: int, number: int) -
     if not (child := os.fork()):
         code = 1
         try:
-            tool.train(folder / "run", Notes(path, fault_step=fault_step, number=number))
+            loss = tool.train(folder / "run", Notes(path, fault_step=fault_step, number=number))
+            if isinstance(loss, float):
+                (folder / "loss").write_text(repr(loss))
             code = 0
         except SystemExit as error:
             code = error.code if isinstance(error.code, int) else 1
@@ -165,7 +172,7 @@ def _tear(checkpoint: Path) -> None:
     os.truncate(largest, largest.stat().st_size // 2)
 
 
-def _compared(tool: Tool, kind: str, starts: list[_Steps], expected: _Steps) -> Result:
+def _compared(tool: Tool, kind: str, starts: list[_Steps], expected: _Steps, losses: list[float]) -> Result:
     # Those of the first start that are in the final weights: up to the weights with which the last start began.
     first, last = starts[0], starts[-1]
     restored = [number for number, (digest, _) in enumerate(first) if digest == last[0][0]]
@@ -181,6 +188,7 @@ def _compared(tool: Tool, kind: str, starts: list[_Steps], expected: _Steps) -> 
         too_seldom=(planned - visits).total(),
         has_started=len(starts) == 2,
         is_equal=last[-1][0] == expected[-1][0],
+        losses=(losses[0], losses[1]) if losses else None,
     )
 
 

@@ -44,7 +44,7 @@ class _Noting(TrainerCallback):  # type: ignore[misc]
         self._notes.step(model.rows.tolist(), [*model.state_dict().values()])
 
 
-def _train(folder: Path, notes: Notes, *, is_exact: bool) -> None:
+def _train(folder: Path, notes: Notes, *, is_exact: bool) -> float:
     # With several threads, the last bits of a sum may differ from run to run.
     torch.set_num_threads(1)
     torch.manual_seed(0)
@@ -64,13 +64,16 @@ def _train(folder: Path, notes: Notes, *, is_exact: bool) -> None:
         use_cpu=True,
     )
     noting = _Noting(notes)
-    trainer = Trainer(_Network(), arguments, train_dataset=examples, callbacks=[noting])
+    network = _Network()
+    trainer = Trainer(network, arguments, train_dataset=examples, callbacks=[noting])
     if is_exact:
         exact_resume.hugging_face(
             trainer, folder, stateless=[noting], code=[__file__], save_every_steps=faults.SAVE_EVERY
         ).train()
     else:
         trainer.train(resume_from_checkpoint=any(folder.glob("checkpoint-*")))
+    network.eval()
+    return float(network(images, labels, None)[0].detach())
 
 
 def _newest(folder: Path) -> Path:

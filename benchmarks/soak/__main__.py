@@ -8,6 +8,8 @@ import argparse
 import subprocess
 import sys
 
+from benchmarks.soak.examples import TORCH
+
 _PROOFS = ("prepare", "training", "recipes", "examples", "prove", "release", "tests")
 
 
@@ -19,6 +21,8 @@ def main() -> int:
     parser.add_argument("--smoke", action="store_true", help="only try the proofs, with few faults")
     parser.parse_args()
     commands = [[sys.executable, "-m", f"benchmarks.soak.{proof}", *sys.argv[1:]] for proof in _PROOFS]
+    if TORCH.exists():
+        commands.append([str(TORCH), "-m", "benchmarks.soak.examples", *sys.argv[1:]])
     return int(any([subprocess.run(command).returncode for command in commands]))
 
 

@@ -54,13 +54,17 @@ class _Part:
     """Traceback; empty if the part ended as without faults."""
 
 
-def options(proof: str, doc: str | None, *, num_faults: int, smoke_values: dict[str, int]) -> argparse.Namespace:
+def options(
+    proof: str, doc: str | None, *, num_faults: int, smoke_values: dict[str, int], examples: Sequence[str] = ()
+) -> argparse.Namespace:
     """Parse the arguments of a proof; there is `--num-images` only if it has a smoke value."""
     parser = argparse.ArgumentParser(f"python -m benchmarks.soak.{proof}", description=doc)
     parser.add_argument("--num-faults", type=int, default=num_faults)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--part", type=int, metavar="N", help="see part N alone again, without the record")
     parser.add_argument("--output-dir", type=Path, default=_ROOT / "build" / "soak")
+    if examples:
+        parser.add_argument("--example", choices=examples, help="only this one")
     if "num_images" in smoke_values:
         parser.add_argument("--num-images", type=int, default=200_000)
     return parse(parser, **smoke_values)
@@ -75,7 +79,7 @@ class Soak:
     """
 
     def __init__(self, proof: str, options: argparse.Namespace) -> None:
-        settings = {name: value for name, value in vars(options).items() if name in ("num_images", "smoke")}
+        settings = {name: value for name, value in vars(options).items() if name in ("num_images", "example", "smoke")}
         revision = _revision()
         key = hashlib.sha256(json.dumps([revision, settings]).encode()).hexdigest()[:8]
         self._name, self._output, self._options = f"{proof}-{options.seed}-{key}", options.output_dir, options
@@ -216,6 +220,7 @@ def _write_table(output: Path) -> Path:
 
 def _row(begin: str, about: dict[str, Any], parts: list[_Part]) -> str:
     settings = [f"{about['num_images']:,} images"] if "num_images" in about else []
+    settings += [about["example"]] if about.get("example") else []
     settings += ["smoke"] if about["smoke"] else []
     seconds = f"{sum(part.seconds for part in parts):,.0f}, {sum(part.cpu_seconds for part in parts):,.0f}"
     cells = [

@@ -91,7 +91,8 @@ class Loop:
         """Number of steps done, and of the whole run."""
         self._boundaries: set[int] = set()
         self._reason, self._is_finished, self._owes_save, self._is_improved = "", False, False, False
-        self._best, self._history = Best(), Validations()
+        self.best, self._history = Best(), Validations()
+        """The best step by its score, even if its checkpoint is lost."""
         self._validated_step, self._lost_step, self._saved = 0, 0, (0, True)
         self._block_size, self._is_inside, self._has_blocks = 1, False, False
         self._num_noted, self._pace, self._paced = 0, Pace(), (0, 0.0)
@@ -142,13 +143,13 @@ class Loop:
         self._folder, self._team, self._stop, self._watchdog = folder, team, stop, folder.watchdog
         started = time.monotonic()
         if found := folder.newest(lambda own: team.exchange(None, lambda _: own)):
-            self.step, self._best, self._history = found.step, found.best, found.validations
+            self.step, self.best, self._history = found.step, found.best, found.validations
             self._validated_step, self._saved = found.step * found.is_validated, (found.step, found.is_validated)
             self._reason = found.reason
             self.put(found)
             self._is_finished = result_file.is_finished(folder.directory, expected_run_id=folder.run_id)
             folder.log_event("restore", step=self.step, seconds=time.monotonic() - started)
-        self._writer = folder.writer(best=self._best, saved_step=self.step, keep=self.schedule.keep_checkpoints)
+        self._writer = folder.writer(best=self.best, saved_step=self.step, keep=self.schedule.keep_checkpoints)
         self._saved_at = self._logged_at = self._look_at = time.monotonic()
         self._first_step, self._look_at_step, self._paced = self.step, float(self.step), (self.step, 0.0)
 
@@ -296,7 +297,7 @@ class Loop:
                 " rate may help"
             )
         found, now = Best(step=step, **numbers), time.monotonic()
-        is_best = self._best.is_beaten_by(found)
+        is_best = self.best.is_beaten_by(found)
         self._folder.log_event(
             "evaluate",
             split="validation",
@@ -312,7 +313,7 @@ class Loop:
         self._look_at_step = min(self._look_at_step, step)
         if is_best:
             # Even if it cannot be saved, the scores alone determine the best step.
-            self._best, self._is_improved = found, True
+            self.best, self._is_improved = found, True
 
     def log(self, **values: Any) -> None:
         """Log numbers of this step or block, such as the loss; the event log has their means over some steps.
@@ -364,7 +365,7 @@ class Loop:
         Args:
             fields: Further ones than those of the run.
         """
-        kept = checkpoints.best_kept(self._folder.directory, self._best, self._history)
+        kept = checkpoints.best_kept(self._folder.directory, self.best, self._history)
         scores = {"validation_accuracy": kept.accuracy, "validation_loss": kept.loss} if self._history else {}
         if kept.score is not None:
             scores |= {"score": kept.score}
@@ -377,11 +378,11 @@ class Loop:
             best_step=kept.step if self._history else self.step,
             fence=self._folder.lease.fence,
             num_planned_steps=self.num_steps,
-            lost_best_step=self._best.step if kept != self._best else None,
+            lost_best_step=self.best.step if kept != self.best else None,
             **scores,
             **fields,
         )
-        self._is_finished, self._lost_step = kept == self._best, self._best.step if kept != self._best else 0
+        self._is_finished, self._lost_step = kept == self.best, self.best.step if kept != self.best else 0
 
     def end(self) -> None:
         """Wait, as another worker than the chief, until the result is written.
@@ -525,7 +526,7 @@ class Loop:
         content = self.copy()
         checkpoint = Checkpoint(
             step=self.step,
-            best=self._best,
+            best=self.best,
             identity=self._folder.identity,
             run_id=self._folder.run_id,
             arrays=content.arrays,

@@ -15,7 +15,8 @@ from torch.utils.data import DataLoader, TensorDataset
 
 import exact_resume
 
-folder, devices = sys.argv[1], int([*sys.argv, 1][2])
+folder = sys.argv[1] if sys.argv[1:] else os.environ["AIP_CHECKPOINT_DIR"]
+devices = int(sys.argv[2]) if sys.argv[2:] else 1
 torch.set_num_threads(1)
 lightning.seed_everything(0, verbose=False)
 images, labels = load_digits(return_X_y=True)

@@ -219,7 +219,10 @@ def all_steps(num_steps: int, num_examples: int, batch_size: int, seed: int) -> 
 
 @pytest.mark.slow
 @pytest.mark.soak
-@pytest.mark.parametrize(("example", "steps"), [("torch_ddp.py", (130, 310)), ("hugging_face_digits.py", (40, 75))])
+@pytest.mark.parametrize(
+    ("example", "steps"),
+    [("torch_ddp.py", (130, 310)), ("hugging_face_digits.py", (40, 75)), ("accelerate_digits.py", (70, 190))],
+)
 def test_two_processes_of_pytorch_end_as_without_interruption(
     torch_runs: list[TorchRun], steps: tuple[int, int]
 ) -> None:
@@ -247,8 +250,9 @@ def test_two_processes_of_pytorch_end_as_without_interruption(
     [
         ("torch_ddp.py", (130, 310), all_steps(600, 3000, 64, 0)),
         ("hugging_face_digits.py", (40, 75), all_steps(120, 1500, 50, 42)),
+        ("accelerate_digits.py", (70, 190), all_steps(300, 1500, 64, 0)),
     ],
-    ids=["torch_ddp", "hugging_face"],
+    ids=["torch_ddp", "hugging_face", "accelerate"],
 )
 def test_with_one_two_and_one_processes_of_pytorch_the_batches_are_equal(
     torch_runs: list[TorchRun], steps: tuple[int, int], expected: dict[int, list[int]]

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from components.container_image import PLACEHOLDER_IMAGE
-from components.prepare.dataflow import dataflow_settings
 from components.prepare.dataset import dataflow_settings
 from localvertex._base.userinput.errors import UserError
 

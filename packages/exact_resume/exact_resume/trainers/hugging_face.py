@@ -21,6 +21,7 @@ from typing import Any
 import exact_resume.program as program
 import exact_resume.state as states
 from exact_resume.checkpoints import checkpoints
+from exact_resume.checkpoints.manifest import TornCheckpoint
 from exact_resume.errors import InputError
 from exact_resume.trainers import data_loader
 
@@ -315,11 +316,11 @@ class Training:
             run.finish(f"the Trainer stopped the training after step {trainer.state.global_step}")
         self._is_open = False
         next(run, None)
-        # The run takes no score that is not finite.
-        metric = trainer.state.best_metric
-        if args.load_best_model_at_end and metric is not None and math.isfinite(metric):
-            best = checkpoints.best(run.directory)
-            self._load(states.read(best.state["objects"]["training"], best.arrays)["model"])
+        if args.load_best_model_at_end and run.best.step:
+            # If it is lost, the run says so at its end, and the next start trains it again.
+            with contextlib.suppress(TornCheckpoint):
+                best = checkpoints.load(run.directory, run.best.step)
+                self._load(states.read(best.state["objects"]["training"], best.arrays)["model"])
 
     def _log(self, _: Any, __: Any, ___: Any, logs: Mapping[str, Any], **____: Any) -> None:
         if self._is_open:

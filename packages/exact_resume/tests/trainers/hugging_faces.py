@@ -9,6 +9,7 @@ import hashlib
 import json
 import os
 import random
+import shutil
 import signal
 import socket
 import sys
@@ -33,7 +34,7 @@ from transformers import (
 )
 
 import exact_resume
-from exact_resume.checkpoints import checkpoints, result_file
+from exact_resume.checkpoints import checkpoints, manifest, result_file
 
 torch.set_num_threads(1)
 DIGITS = load_digits()
@@ -85,7 +86,7 @@ class Noted(Trainer):
 
 
 class Fault(TrainerCallback):
-    """Sends a signal where an event comes in a step."""
+    """Sends a signal where an event comes in a step; 0: removes the best checkpoint."""
 
     def __init__(self, event: str, step: int, number: int) -> None:
         self.step, self.number = step, number
@@ -95,6 +96,8 @@ class Fault(TrainerCallback):
         if state.global_step >= self.step and args.process_index == int(
             os.environ.get("FAULT_RANK", args.process_index)
         ):
+            if not self.number:
+                shutil.rmtree(Path(args.output_dir).with_name("run") / manifest.name(state.best_global_step))
             os.kill(os.getpid(), self.number)
 
 
@@ -236,6 +239,21 @@ def fine_tuner(folder: Path) -> Any:
     )
 
 
+def streamed() -> Any:
+    """Return examples in shards, shuffled by a buffer."""
+    from datasets import Dataset as Table
+
+    columns = {"input_ids": TOKENS[:50].tolist(), "labels": LABELS[:50].tolist(), "rows": [*range(50)]}
+    return Table.from_dict(columns).to_iterable_dataset(num_shards=5).shuffle(seed=3, buffer_size=12)
+
+
+def scaled(folder: Path) -> Any:
+    """Return a trainer whose scale of the loss grows, and with it the gradients that are clipped."""
+    given = trainer(folder)
+    given.accelerator.scaler = torch.amp.GradScaler("cpu", init_scale=0.125, growth_interval=4)
+    return given
+
+
 def half_frozen() -> Any:
     """Return a model whose embeddings are in the optimizer and not trained."""
     model = bert()
@@ -266,6 +284,7 @@ CASES: dict[str, Callable[[Path], Any]] = {
         f, **BEST, eval_steps=3, save_steps=3, learning_rate=0.3, callbacks=[EarlyStoppingCallback(5)]
     ),
     "best": lambda f: trainer(f, **BEST, eval_steps=5, learning_rate=0.2),
+    "lost best": lambda f: trainer(f, **BEST | {"greater_is_better": True}, eval_steps=4),
     "group by length": lambda f: trainer(f, train_sampling_strategy="group_by_length"),
     "weighted": lambda f: trainer(f, kind=Weighted),
     "gradient checkpointing": lambda f: trainer(f, gradient_checkpointing=True),
@@ -275,6 +294,8 @@ CASES: dict[str, Callable[[Path], Any]] = {
         f, data=Digits(is_noisy=True), dataloader_num_workers=2, dataloader_persistent_workers=True
     ),
     "iterable": lambda f: trainer(f, data=Stream(), max_steps=30),
+    "iterable of datasets": lambda f: trainer(f, data=streamed(), max_steps=30),
+    "scaler": scaled,
     "callbacks": lambda f: trainer(f, callbacks=[Doubler(), Average()]),
     "short epochs": lambda f: trainer(f, num_train_epochs=6, callbacks=[ShortEpochs()]),
     "thawed": lambda f: trainer(f, kind=AllParameters, model=half_frozen(), callbacks=[Thawing()]),
@@ -391,6 +412,9 @@ def start(case: str, folder: Path, fault: tuple[str, int, int] | None, num_worke
             code = 0
         except SystemExit as error:
             code = error.code if isinstance(error.code, int) else 1
+        except exact_resume.InputError:
+            traceback.print_exc()
+            code = 2
         except BaseException:
             traceback.print_exc()
         finally:
@@ -416,6 +440,9 @@ def examine(case: str, folder: Path) -> dict[str, Any]:
     num_workers = 2 if case == "two workers" else 1
     # Without accumulation, a step has one part.
     faults = [each for each in FAULTS if each[0] != "on_substep_end" or case == "accumulation"]
+    if case == "lost best":
+        # In the last step, so that no later save misses it.
+        faults = [("on_step_end", NUM_EPOCHS * 11, 0)]
     starts = {
         "whole": [(None, num_workers)],
         "disturbed": [(each, num_workers) for each in (*faults, None)],

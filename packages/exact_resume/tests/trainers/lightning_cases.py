@@ -211,6 +211,7 @@ class Attributes(library.Callback):  # type: ignore[misc,name-defined]
 def make() -> tuple[Any, dict[str, Any], list[Any], dict[str, Any]]:
     """Return module, options of the trainer, callbacks, and data of a case."""
     callbacks = library.pytorch.callbacks if hasattr(library, "pytorch") else library.callbacks
+    plugins = library.pytorch.plugins if hasattr(library, "pytorch") else library.plugins
     loader = torch.utils.data.DataLoader
     train, val = loader(Noisy(), batch_size=16, shuffle=True), loader(Noisy(), batch_size=32)
     module, options, own = Net(), {"max_epochs": 4}, []
@@ -230,6 +231,12 @@ def make() -> tuple[Any, dict[str, Any], list[Any], dict[str, Any]]:
         options |= {"gradient_clip_val": 0.1}
     elif case == "bf16":
         options |= {"precision": "bf16-mixed"}
+    elif case == "scaler":
+        # Without a GPU, Lightning takes bf16 in place of fp16 unless it is given the plugin.
+        scaler = torch.amp.GradScaler("cpu", init_scale=2.0, growth_interval=5)
+        options |= {"plugins": [plugins.MixedPrecision("16-mixed", "cpu", scaler)], "gradient_clip_val": 0.1}
+    elif case == "compile":
+        module.layers.compile()
     elif case == "interval":
         options |= {"val_check_interval": 3}
     elif case == "iterations":

@@ -1,13 +1,14 @@
 """Kills a process at a named point with SIGKILL; Python imports it in each process with this folder on PYTHONPATH.
 
 `point.json` in the parent folder has the point: `module`, `name` (of a function or method), `when` (before or after),
-and `is_run`: whether the process whose id is in `run.pid` is killed as well. The first process that reaches the point
-removes the file, so that there is one kill.
+`is_run`: whether the process whose id is in `run.pid` is killed as well, and perhaps `num_calls_before`: calls that
+pass. The first process that reaches the point removes the file, so that there is one kill.
 """
 
 import importlib
 import importlib.abc
 import importlib.util
+import itertools
 import json
 import os
 import signal
@@ -33,15 +34,26 @@ def _kill(*, is_run: bool) -> None:
 
 
 def _wrapped(original: Callable[..., Any], point: dict[str, Any]) -> Callable[..., Any]:
+    calls = itertools.count()
+
     def wrapped(*arguments: Any, **options: Any) -> Any:
-        if point["when"] == "before":
+        is_reached = next(calls) >= point.get("num_calls_before", 0)
+        if is_reached and point["when"] == "before":
             _kill(is_run=point["is_run"])
         result = original(*arguments, **options)
-        if point["when"] == "after":
+        if is_reached and point["when"] == "after":
             _kill(is_run=point["is_run"])
         return result
 
     return wrapped
+
+
+def _wrap(module: ModuleType, point: dict[str, Any]) -> None:
+    *above, last = point["name"].split(".")
+    owner: Any = module
+    for each in above:
+        owner = getattr(owner, each)
+    setattr(owner, last, _wrapped(getattr(owner, last), point))
 
 
 class _Finder(importlib.abc.MetaPathFinder):
@@ -61,15 +73,15 @@ class _Finder(importlib.abc.MetaPathFinder):
 
         def execute_and_wrap(module: ModuleType) -> None:
             execute(module)
-            *above, last = self._point["name"].split(".")
-            owner: Any = module
-            for each in above:
-                owner = getattr(owner, each)
-            setattr(owner, last, _wrapped(getattr(owner, last), self._point))
+            _wrap(module, self._point)
 
         spec.loader.exec_module = execute_and_wrap  # type: ignore[method-assign]
         return spec
 
 
 if _POINT.exists():
-    sys.meta_path.insert(0, _Finder(json.loads(_POINT.read_text())))
+    _point = json.loads(_POINT.read_text())
+    if _point["module"] in sys.modules:
+        _wrap(sys.modules[_point["module"]], _point)
+    else:
+        sys.meta_path.insert(0, _Finder(_point))
