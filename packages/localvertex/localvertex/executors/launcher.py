@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from localvertex._base.compiled.parameters import restore_integers
 from localvertex._base.compiled.spec import Container, Importer
+from localvertex._base.json_object import JsonObject
 from localvertex.errors import TaskFailed
 from localvertex.executors.attempt import Attempt
 from localvertex.values.placeholders import Unresolvable, resolve_json_template, resolve_structure
@@ -92,7 +93,7 @@ class LauncherExecutor:
         return [f"{executor.path}.args: the launcher has no --{name}" for name in self.required if name not in options]
 
 
-def launcher_payload(template: str, attempt: Attempt) -> dict[str, Any]:
+def launcher_payload(template: str, attempt: Attempt) -> JsonObject:
     """Return the payload as the launcher decodes it, with integers restored.
 
     Raises:

@@ -3,6 +3,7 @@
 import re
 from typing import Any, ClassVar
 
+from localvertex._base.json_object import JsonObject
 from localvertex._base.nested import changed
 from localvertex._base.userinput.errors import UserError
 from localvertex.containers.serving.container import ServingContainer
@@ -77,7 +78,7 @@ class ModelUploadExecutor(LauncherExecutor):
         attempt.report_exit(0)
 
 
-def _warn_of_container(model: dict[str, Any], attempt: Attempt) -> None:
+def _warn_of_container(model: JsonObject, attempt: Attempt) -> None:
     """Warn when the model is registered although it cannot be served here."""
     try:
         text = ServingContainer.of_model(model).problem(attempt.context.containers)
@@ -87,7 +88,7 @@ def _warn_of_container(model: dict[str, Any], attempt: Attempt) -> None:
         attempt.context.warnings.add(f"{attempt.label}: the model is registered, but cannot be served here: {text}")
 
 
-def unmanaged_model(attempt: Attempt) -> dict[str, Any]:
+def unmanaged_model(attempt: Attempt) -> JsonObject:
     """Return the fields of the input artifact `unmanaged_container_model`, in the launcher's snake_case."""
     value = attempt.executor_input["inputs"]["artifacts"].get("unmanaged_container_model")
     if not value:

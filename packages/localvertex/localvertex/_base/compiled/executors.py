@@ -1,11 +1,10 @@
 """Executors of the compiled file: containers and importers."""
 
-from typing import Any
-
 from localvertex._base.compiled.fields import Fields
 from localvertex._base.compiled.parameters import restore_integers
 from localvertex._base.compiled.spec import Container, Importer
 from localvertex._base.compiled.value import read_value
+from localvertex._base.json_object import JsonObject
 
 _CONTAINER = "PipelineDeploymentConfig.PipelineContainerSpec"
 
@@ -44,7 +43,7 @@ def _read_container(fields: Fields) -> Container:
     )
 
 
-def _read_resources(fields: Fields) -> dict[str, Any]:
+def _read_resources(fields: Fields) -> JsonObject:
     """Return a ResourceSpec as it is; unknown fields are noted."""
     resources = fields.take("resources", dict, {})
     path = fields.at("resources")

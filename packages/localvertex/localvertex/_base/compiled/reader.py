@@ -10,6 +10,7 @@ from localvertex._base.compiled.older import complete
 from localvertex._base.compiled.parameters import ParameterSpec, ParameterType, restore_integers
 from localvertex._base.compiled.spec import ArtifactSpec, Component, Dag, OutputSource, Pipeline
 from localvertex._base.compiled.tasks import read_task
+from localvertex._base.json_object import JsonObject
 from localvertex._base.userinput.reading import display
 from localvertex._base.userinput.spelling import quote
 
@@ -20,7 +21,7 @@ _OLDER_TYPES = {"INT": "NUMBER_INTEGER", "DOUBLE": "NUMBER_DOUBLE", "STRING": "S
 """Types of parameters as kfp 1.8 writes them."""
 
 
-def read_pipeline(document: Mapping[str, Any], platforms: dict[str, Any] | None = None) -> Pipeline:
+def read_pipeline(document: Mapping[str, Any], platforms: JsonObject | None = None) -> Pipeline:
     """Return the pipeline of a PipelineSpec, or of a PipelineJob that wraps one.
 
     Nothing is refused here: what is wrong is noted in `problems`, with its path, and read as absent. Programs that
@@ -68,8 +69,8 @@ def _schema_version(fields: Fields) -> str:
     return version
 
 
-def _read_executors(fields: Fields, unsupported: dict[str, str]) -> dict[str, Any]:
-    deployment, executors = fields.object("deploymentSpec", "PipelineDeploymentConfig"), dict[str, Any]()
+def _read_executors(fields: Fields, unsupported: dict[str, str]) -> JsonObject:
+    deployment, executors = fields.object("deploymentSpec", "PipelineDeploymentConfig"), JsonObject()
     for key, inner in deployment.objects("executors", "PipelineDeploymentConfig.ExecutorSpec"):
         found = read_executor(inner)
         if isinstance(found, str):

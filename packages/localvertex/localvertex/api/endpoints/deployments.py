@@ -2,19 +2,17 @@
 
 import threading
 from collections import defaultdict
-from typing import Any
 
 from localvertex._base.lines import WriteLine
 from localvertex._base.userinput.errors import UserError
 from localvertex.api.endpoints.records import EndpointRecords
 from localvertex.api.rest.errors import ApiError, Status, not_found
+from localvertex.api.rest.records import Resource
 from localvertex.containers.serving.container import ServingContainer
 from localvertex.containers.serving.machine import Machine
 from localvertex.containers.serving.process import NotServing, Serving, ServingProcess
 from localvertex.errors import Cancelled, TaskFailed
 from localvertex.store.model_versions import ModelVersions
-
-Resource = dict[str, Any]
 
 
 class Deployments:

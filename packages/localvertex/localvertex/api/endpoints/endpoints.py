@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable
-from typing import Any
 from uuid import uuid4
 
 from localvertex._base.userinput.spelling import camel
@@ -15,6 +14,7 @@ from localvertex.api.rest.call import Call
 from localvertex.api.rest.errors import ApiError, Status, invalid, not_found
 from localvertex.api.rest.listing import page
 from localvertex.api.rest.operations import finished_operation
+from localvertex.api.rest.records import Resource
 from localvertex.api.rest.store import ID, Damaged
 from localvertex.store import record
 from localvertex.store.models.deployed import FOLDER
@@ -27,8 +27,6 @@ _ENDPOINT_ID = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 
 _FILTER_FIELDS = {"endpoint"}
 """Fields that exist in filters only."""
-
-Resource = dict[str, Any]
 
 
 class Endpoints:

@@ -8,16 +8,14 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from localvertex._base.userinput import atomic_write
 from localvertex.api.models.registered import patience
 from localvertex.api.rest.errors import not_found
+from localvertex.api.rest.records import Resource
 from localvertex.api.rest.store import ID, UNUSABLE, Damaged
 from localvertex.store.models.deployed import FILE, FOLDER
 from localvertex.store.registry_lock import locked
-
-Resource = dict[str, Any]
 
 
 class EndpointRecords:

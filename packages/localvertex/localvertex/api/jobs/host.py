@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from typing import Any
 
+from localvertex._base.json_object import JsonObject
 from localvertex._base.lines import WriteLine
 from localvertex.api.jobs.collection import RunningJob
 from localvertex.api.rest.errors import invalid
@@ -47,7 +47,7 @@ class JobHost:
         """The folder that has one folder per bucket."""
         self.choice = options.container_choice
 
-    def read(self, message: dict[str, Any], region: str, warn: WriteLine) -> CustomJob:
+    def read(self, message: JsonObject, region: str, warn: WriteLine) -> CustomJob:
         """Check a CustomJob message, and build the job.
 
         Raises:

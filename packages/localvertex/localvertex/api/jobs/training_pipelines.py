@@ -5,8 +5,8 @@ version in the registry is the proof that the job has succeeded, also when the s
 """
 
 from functools import partial
-from typing import Any
 
+from localvertex._base.json_object import JsonObject
 from localvertex._base.lines import WriteLine
 from localvertex.api.jobs.collection import JobCollection, RunningJob, failed
 from localvertex.api.jobs.custom_jobs import CustomJobs
@@ -74,7 +74,7 @@ class TrainingPipelines(JobCollection):
         work = partial(self._run, location=call.location, job=job, upload=upload)
         return self._shown(self._start(call.location, body, work, **fields).resource)
 
-    def cancel(self, call: Call) -> dict[str, Any]:
+    def cancel(self, call: Call) -> JsonObject:
         """Ask a running pipeline and its job to stop; one that has ended is unchanged."""
         with self._store.lock:
             super().cancel(call)

@@ -4,8 +4,8 @@ import re
 from collections import defaultdict
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
+from localvertex._base.json_object import JsonObject
 from localvertex.api.metadata import stores
 from localvertex.api.metadata.nodes import (
     ARTIFACT,
@@ -27,15 +27,13 @@ from localvertex.api.rest.listing import page
 from localvertex.api.rest.operations import finished_operation
 from localvertex.api.rest.store import Store
 
-Method = Callable[[Call], dict[str, Any]]
+Method = Callable[[Call], JsonObject]
 Methods = dict[str, tuple[str, str, Method]]
 """HTTP method, path after the collection's, and implementation of each method."""
 
 _STORE = f"{COLLECTION}/{{store:id}}"
 
 _IN_CONTEXT = re.compile(r"""in_?[cC]ontext\(\s*["']([^"']*)["']\s*\)""")
-
-_Subgraph = dict[str, Any]
 
 
 class Metadata:
@@ -75,7 +73,7 @@ class Metadata:
     def _with_refresh(self, method: Method) -> Method:
         """Return a method that first adds what pipeline runs have done."""
 
-        def refreshed(call: Call) -> dict[str, Any]:
+        def refreshed(call: Call) -> JsonObject:
             self.runs.refresh()
             return method(call)
 
@@ -90,12 +88,12 @@ class Metadata:
             "delete": ("DELETE", "/{id:id}", partial(self._delete, kind=kind)),
         }
 
-    def _delete(self, call: Call, kind: NodeKind) -> dict[str, Any]:
+    def _delete(self, call: Call, kind: NodeKind) -> JsonObject:
         self.nodes.delete(call, kind)
         return finished_operation(call, "DeleteOperationMetadata")
 
 
-def _list_nodes(nodes: Nodes, call: Call, kind: NodeKind) -> dict[str, Any]:
+def _list_nodes(nodes: Nodes, call: Call, kind: NodeKind) -> JsonObject:
     """Build a page of the nodes of a kind, with a stand-in for each damaged one."""
     place = MetadataStore.of_call(call)
     related = defaultdict(list)
@@ -121,20 +119,20 @@ class _Lineage:
     def __init__(self, nodes: Nodes) -> None:
         self._nodes = nodes
 
-    def of_execution(self, call: Call) -> _Subgraph:
+    def of_execution(self, call: Call) -> JsonObject:
         """Return the inputs and outputs of an execution."""
         place = MetadataStore.of_call(call)
         execution = self._nodes.find(place, EXECUTION, call.resource_id)
         return self._subgraph(place, [execution], {each["artifact"] for each in execution.get(EVENTS, [])})
 
-    def of_context(self, call: Call) -> _Subgraph:
+    def of_context(self, call: Call) -> JsonObject:
         """Return the artifacts and executions of a context, with the events between them."""
         place = MetadataStore.of_call(call)
         context = self._nodes.find(place, CONTEXT, call.resource_id)
         executions = self._nodes.by_names(place, EXECUTION, self._nodes.members(place, context, EXECUTIONS))
         return self._subgraph(place, executions, set(self._nodes.members(place, context, ARTIFACTS)))
 
-    def _subgraph(self, place: MetadataStore, executions: list[dict[str, Any]], names: set[str]) -> _Subgraph:
+    def _subgraph(self, place: MetadataStore, executions: list[JsonObject], names: set[str]) -> JsonObject:
         artifacts = self._nodes.by_names(place, ARTIFACT, sorted(names))
         kept = {each["name"] for each in artifacts}
         events = [

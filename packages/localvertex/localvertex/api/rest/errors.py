@@ -3,7 +3,8 @@
 import errno
 from collections.abc import Sequence
 from enum import Enum
-from typing import Any
+
+from localvertex._base.json_object import JsonObject
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -50,7 +51,7 @@ class ApiError(Exception):
         self.status, self.details = status, details
 
 
-def error_body(http_code: int, status: str, message: str, details: Sequence[dict[str, str]] = ()) -> dict[str, Any]:
+def error_body(http_code: int, status: str, message: str, details: Sequence[dict[str, str]] = ()) -> JsonObject:
     """Build the JSON of a refused request."""
     error = {"code": http_code, "message": message, "status": status}
     return {"error": error | ({"details": [*details]} if details else {})}
@@ -66,7 +67,7 @@ def invalid(message: str) -> ApiError:
     return ApiError(Status.INVALID_ARGUMENT, message)
 
 
-def rpc_error(status: Status, message: str) -> dict[str, Any]:
+def rpc_error(status: Status, message: str) -> JsonObject:
     """Build a google.rpc.Status, the `error` field of a resource."""
     return {"code": status.number, "message": message}
 

@@ -1,8 +1,8 @@
 """Long-running operations, which here are done when the request returns, so that no client asks for them again."""
 
-from typing import Any
 from uuid import uuid4
 
+from localvertex._base.json_object import JsonObject
 from localvertex.api.rest.call import Call
 from localvertex.store import record
 
@@ -11,9 +11,7 @@ _TYPES = "type.googleapis.com/google.cloud.aiplatform.v1"
 _EMPTY = "type.googleapis.com/google.protobuf.Empty"
 
 
-def finished_operation(
-    call: Call, kind: str, response: str = "", content: dict[str, Any] | None = None
-) -> dict[str, Any]:
+def finished_operation(call: Call, kind: str, response: str = "", content: JsonObject | None = None) -> JsonObject:
     """Return a finished operation.
 
     Args:

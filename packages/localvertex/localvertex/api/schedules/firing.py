@@ -8,8 +8,8 @@ each instant, so that at most the run of `nextRunTime` was started without being
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import Enum, auto
-from typing import Any
 
+from localvertex._base.json_object import JsonObject
 from localvertex._base.lines import WriteLine
 from localvertex.api.pipeline_jobs.pipeline_jobs import COLLECTION, PipelineJobs
 from localvertex.api.pipeline_jobs.view import pipeline_name
@@ -33,7 +33,7 @@ def time_text(moment: datetime) -> str:
 class Schedule:
     """A schedule whose resource is `content`, which firing changes."""
 
-    content: dict[str, Any]
+    content: JsonObject
 
     @property
     def cron(self) -> Cron:
@@ -172,7 +172,7 @@ def why_full(schedule: Schedule, runs: ScheduledRuns) -> str:
     return f"the limit of {schedule.limit} concurrent runs is reached" if is_full else ""
 
 
-def note_failure(schedule: Schedule, reason: str) -> dict[str, Any]:
+def note_failure(schedule: Schedule, reason: str) -> JsonObject:
     """Return the content with the reason for which the next instant could not be handled; it is tried again."""
     instant = schedule.content.get("nextRunTime", "")
     return schedule.content | {"lastScheduledRunResponse": {"scheduledRunTime": instant, "runResponse": reason}}
@@ -187,18 +187,18 @@ def _note(schedule: Schedule, now: datetime, name: str, reason: str = "") -> Non
     content["nextRunTime"], content["updateTime"] = time_text(following), time_text(now)
 
 
-def location_of(request: dict[str, Any]) -> Location:
+def location_of(request: JsonObject) -> Location:
     """Return the location of a CreatePipelineJobRequest whose parent has been checked."""
     _, project, _, region = request["parent"].split("/")
     return Location(project=project, region=region)
 
 
-def _request(schedule: Schedule) -> dict[str, Any]:
-    request: dict[str, Any] = schedule.content["createPipelineJobRequest"]
+def _request(schedule: Schedule) -> JsonObject:
+    request: JsonObject = schedule.content["createPipelineJobRequest"]
     return request
 
 
-def _job_id(schedule: dict[str, Any], instant: datetime) -> str:
+def _job_id(schedule: JsonObject, instant: datetime) -> str:
     """Derive the id of an instant's run from the instant, so that no instant runs twice."""
     spec = schedule["createPipelineJobRequest"]["pipelineJob"]["pipelineSpec"]
     return run_folder.readable_id(pipeline_name(spec), f"{instant:%Y%m%d%H%M%S}-{schedule['name'][-6:]}")

@@ -5,9 +5,9 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
-from typing import Any
 from uuid import uuid4
 
+from localvertex._base.json_object import JsonObject
 from localvertex._base.lines import WriteLine
 from localvertex._base.userinput.spelling import camel
 from localvertex.api.pipeline_jobs.pipeline_jobs import PipelineJobs
@@ -52,7 +52,7 @@ class Schedules:
         store.expect(COLLECTION, check_record)
         jobs.when_one_ends(self._waker.wake)
 
-    def create(self, call: Call) -> dict[str, Any]:
+    def create(self, call: Call) -> JsonObject:
         """Create a schedule, which is ACTIVE at once."""
         body = messages.parse("Schedule", call.body)
         number, now = str(uuid4().int >> 66), self.clock.now()
@@ -65,16 +65,16 @@ class Schedules:
         self._write(schedule)
         return schedule
 
-    def get(self, call: Call) -> dict[str, Any]:
+    def get(self, call: Call) -> JsonObject:
         """Return one schedule."""
         return records(self._store).get(call)
 
-    def list_all(self, call: Call) -> dict[str, Any]:
+    def list_all(self, call: Call) -> JsonObject:
         """List the schedules of a location."""
         fields = messages.field_names("Schedule")
         return page_of(call, records(self._store), fields=fields)
 
-    def delete(self, call: Call) -> dict[str, Any]:
+    def delete(self, call: Call) -> JsonObject:
         """Delete a schedule; the runs that it started continue."""
         with self._lock_of(call.resource_id):
             with suppress(Damaged):
@@ -82,7 +82,7 @@ class Schedules:
             self._store.remove(COLLECTION, call.resource_id)
         return finished_operation(call, "DeleteOperationMetadata")
 
-    def patch(self, call: Call) -> dict[str, Any]:
+    def patch(self, call: Call) -> JsonObject:
         """Change the fields that the mask names; runs that are due but have not started are skipped, as in the API."""
         body = messages.parse("Schedule", call.body)
         paths = [part.strip() for part in call.query.get("updateMask", "").split(",") if part.strip()]
@@ -103,7 +103,7 @@ class Schedules:
             self._write(schedule | {"updateTime": time_text(now)})
             return self._store.find(call, COLLECTION)
 
-    def pause(self, call: Call) -> dict[str, Any]:
+    def pause(self, call: Call) -> JsonObject:
         """Start no new runs until the schedule is resumed."""
         with self._lock_of(call.resource_id):
             now = self.clock.now()
@@ -113,7 +113,7 @@ class Schedules:
                 self._write(schedule | {"state": "PAUSED"} | times)
         return {}
 
-    def resume(self, call: Call) -> dict[str, Any]:
+    def resume(self, call: Call) -> JsonObject:
         """Start runs again; with `catchUp` the missed ones come first."""
         with self._lock_of(call.resource_id):
             now = self.clock.now()
@@ -229,12 +229,12 @@ class Schedules:
         with self._store.lock:
             return self._locks.setdefault(number, threading.RLock())
 
-    def _write(self, schedule: dict[str, Any], *, wake: bool = True) -> None:
+    def _write(self, schedule: JsonObject, *, wake: bool = True) -> None:
         self._store.write(COLLECTION, schedule["name"].rpartition("/")[2], schedule)
         if wake:
             self._waker.wake()
 
-    def _settled(self, call: Call, now: datetime) -> dict[str, Any]:
+    def _settled(self, call: Call, now: datetime) -> JsonObject:
         """Return a schedule to change, with every run that was started noted on it."""
         try:
             schedule = Schedule(self._store.find(call, COLLECTION))
@@ -245,7 +245,7 @@ class Schedules:
         firing.settle(schedule, now, self._runs)
         return schedule.content
 
-    def _check_pipeline(self, schedule: dict[str, Any]) -> None:
+    def _check_pipeline(self, schedule: JsonObject) -> None:
         """Refuse a pipeline that cannot run here, before its first run does."""
         request = schedule["createPipelineJobRequest"]
         self._jobs.check(location_of(request), request["pipelineJob"])
@@ -257,14 +257,14 @@ def records(store: Store) -> StoredRecords:
     return StoredRecords(store=store, collection=COLLECTION, large=large, stand_in=damaged_resource)
 
 
-def damaged_resource(call: Call, number: str, reason: str) -> dict[str, Any]:
+def damaged_resource(call: Call, number: str, reason: str) -> JsonObject:
     """Build the stand-in for a schedule whose record is damaged; it starts nothing."""
     text = f"INTERNAL: its record is damaged ({reason}); delete it and create it again"
     schedule = {"name": call.location.child(COLLECTION, number), "displayName": number}
     return schedule | {"state": "STATE_UNSPECIFIED", "lastScheduledRunResponse": {"runResponse": text}}
 
 
-def check(schedule: dict[str, Any]) -> None:
+def check(schedule: JsonObject) -> None:
     """Refuse a schedule that could not run as written.
 
     Raises:
@@ -291,7 +291,7 @@ def check(schedule: dict[str, Any]) -> None:
         raise invalid("endTime: expected a time after the start")
 
 
-def check_record(schedule: dict[str, Any]) -> None:
+def check_record(schedule: JsonObject) -> None:
     """Raise one of `UNUSABLE` when a stored schedule is damaged."""
     check(schedule)
     if schedule["state"] not in ("ACTIVE", "PAUSED", "COMPLETED"):

@@ -1,14 +1,12 @@
 """Reading the records of tensorboards and what is in them."""
 
 from pathlib import Path
-from typing import Any
 
 from localvertex.api.rest.errors import not_found
+from localvertex.api.rest.records import Resource
 from localvertex.api.rest.store import Damaged, Store
 from localvertex.api.tensorboards import points
 from localvertex.api.tensorboards.place import Place
-
-Resource = dict[str, Any]
 
 VALUE_FIELDS = {"SCALAR": "scalar", "TENSOR": "tensor", "BLOB_SEQUENCE": "blobs"}
 """For each type of a time series the field of its points that has the value."""

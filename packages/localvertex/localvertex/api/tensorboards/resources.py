@@ -11,10 +11,11 @@ from localvertex.api.rest.call import Call
 from localvertex.api.rest.errors import ApiError, Status, invalid
 from localvertex.api.rest.listing import page
 from localvertex.api.rest.operations import finished_operation
+from localvertex.api.rest.records import Resource
 from localvertex.api.rest.store import Damaged, Store
 from localvertex.api.tensorboards import records
 from localvertex.api.tensorboards.place import TENSORBOARD, TIME_SERIES, Kind, Place
-from localvertex.api.tensorboards.records import VALUE_FIELDS, Resource
+from localvertex.api.tensorboards.records import VALUE_FIELDS
 from localvertex.store import record
 
 _ID = re.compile(r"[a-z0-9][a-z0-9-]{0,127}")

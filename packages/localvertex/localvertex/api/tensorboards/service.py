@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
+from localvertex._base.json_object import JsonObject
 from localvertex.api.rest import messages
 from localvertex.api.rest.call import Call
 from localvertex.api.rest.errors import invalid
@@ -18,7 +18,7 @@ _EXPERIMENTS = "/{tensorboard:id}/experiments"
 _RUNS = f"{_EXPERIMENTS}/{{experiment:id}}/runs"
 _ID = "/{id:id}"
 
-Methods = dict[str, tuple[str, str, Callable[[Call], dict[str, Any]]]]
+Methods = dict[str, tuple[str, str, Callable[[Call], JsonObject]]]
 
 _MAX_WRITTEN = 5000
 """Points in one request for a run, as documented."""
@@ -59,14 +59,14 @@ class Data:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def write_run(self, call: Call) -> dict[str, Any]:
+    def write_run(self, call: Call) -> JsonObject:
         """Add points to time series of a run, to all or to none."""
         body = messages.normalise("WriteTensorboardRunDataRequest", call.body)
         with self._store.lock:
             points.append(self._additions(Place.of_call(call), body))
         return {}
 
-    def write_experiment(self, call: Call) -> dict[str, Any]:
+    def write_experiment(self, call: Call) -> JsonObject:
         """Add points to time series of several runs, to all or to none."""
         body = messages.normalise("WriteTensorboardExperimentDataRequest", call.body)
         experiment, every = Place.of_call(call), Additions()
@@ -79,7 +79,7 @@ class Data:
             points.append(every)
         return {}
 
-    def batch_read(self, call: Call) -> dict[str, Any]:
+    def batch_read(self, call: Call) -> JsonObject:
         """Return the points of several time series, all of them where the service returns a sample."""
         tensorboard, names = Place.of_call(call), [each for each in call.repeated.get("timeSeries", []) if each]
         records.find(self._store, tensorboard)
@@ -90,7 +90,7 @@ class Data:
             data.append({"tensorboardTimeSeriesId": place.id, "valueType": kind, "values": found})
         return {"timeSeriesData": data}
 
-    def _additions(self, run: Place, body: dict[str, Any]) -> Additions:
+    def _additions(self, run: Place, body: JsonObject) -> Additions:
         """Check the points of a request for one run, and return them by file."""
         records.find(self._store, run)
         additions = Additions()

@@ -1,7 +1,6 @@
 """The models of the registry with their versions: aliases, metrics, origin, endpoints and files."""
 
-from typing import Any
-
+from localvertex._base.json_object import JsonObject
 from localvertex.api.models.registered import Registered
 from localvertex.api.rest.errors import ApiError, Status, not_found
 from localvertex.api.rest.store import ID, UNUSABLE, Store
@@ -25,7 +24,7 @@ class ModelCatalogue:
         self._store, self._registered = store, Registered(store.folder.parent)
 
     @local_route("GET", "/local/models")
-    def list_all(self, _: LocalCall) -> dict[str, Any]:
+    def list_all(self, _: LocalCall) -> JsonObject:
         """Return all models, the last changed one first, with the metrics of the champion or else of the default."""
         found = [self._registered.versions(each) for each in self._registered.ids if ID.fullmatch(each)]
         origins = Origins(self._store)
@@ -33,7 +32,7 @@ class ModelCatalogue:
         return {"models": sorted(rows, key=lambda row: (row["update_time"], row["id"]), reverse=True)}
 
     @local_route("GET", "/local/models/{id:id}/{version:id}")
-    def get(self, call: LocalCall) -> dict[str, Any]:
+    def get(self, call: LocalCall) -> JsonObject:
         """Return a version by its number or alias, and a row for each version of the model, the newest first."""
         versions, number = self._find(call)
         origins, (aliases, problem) = Origins(self._store), _aliases(versions)

@@ -5,6 +5,7 @@ from typing import Any
 
 from starlette.responses import Response
 
+from localvertex._base.json_object import JsonObject
 from localvertex.api.rest.errors import ApiError, Status, invalid, not_found
 from localvertex.console import file_responses
 from localvertex.show.view.artifacts import MAX_SHOWN_BYTES, PAGE, ShownArtifact, image_kind, is_shown
@@ -12,7 +13,7 @@ from localvertex.store.task import Artifact
 from localvertex.values.buckets import Buckets
 
 
-def find(run_dir: Path, content: dict[str, Any], query: Any) -> ShownArtifact:
+def find(run_dir: Path, content: JsonObject, query: Any) -> ShownArtifact:
     """Return one artifact of a step.
 
     Args:

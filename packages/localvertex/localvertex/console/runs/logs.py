@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from starlette.responses import Response
 
+from localvertex._base.json_object import JsonObject
 from localvertex.api.rest.errors import invalid, not_found
 from localvertex.console import file_responses
 from localvertex.console.runs.folders import step_folder
@@ -14,7 +14,7 @@ from localvertex.show.view import logs
 from localvertex.store.executor_files import LOG
 
 
-def answer(run_dir: Path, task: str, query: Mapping[str, str]) -> dict[str, Any]:
+def answer(run_dir: Path, task: str, query: Mapping[str, str]) -> JsonObject:
     """Return the logs of a step and a part of one of them, by default of the first.
 
     Raises:
@@ -23,7 +23,7 @@ def answer(run_dir: Path, task: str, query: Mapping[str, str]) -> dict[str, Any]
     folder = step_folder(run_dir, task)
     names = logs.files(run_dir, task)
     chosen = query.get("file") or next(iter(names), LOG)
-    places: dict[str, Any] = {name: _number(name, query.get(name, "")) for name in ("offset", "before", "around")}
+    places: JsonObject = {name: _number(name, query.get(name, "")) for name in ("offset", "before", "around")}
     found = logs.piece(folder / chosen, **places) if chosen in names else None
     return {"files": names, "file": chosen, **asdict(found or logs.EMPTY)}
 

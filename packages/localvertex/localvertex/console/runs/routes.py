@@ -1,10 +1,10 @@
 """The routes of one run: its record, its report, its logs, and the artifacts of its steps."""
 
 from pathlib import Path
-from typing import Any
 
 from starlette.responses import Response
 
+from localvertex._base.json_object import JsonObject
 from localvertex.api.jobs.custom_jobs import CustomJobs
 from localvertex.api.rest.errors import not_found
 from localvertex.console import file_responses
@@ -28,7 +28,7 @@ class RunRoutes:
         self._records, self._work_dir, self._custom_jobs = records, records.work_dir, custom_jobs
 
     @local_route("GET", "/local/runs/{id:id}")
-    def run(self, call: LocalCall) -> dict[str, Any]:
+    def run(self, call: LocalCall) -> JsonObject:
         """Return the record of a run."""
         return self._records.answer(find_run(self._work_dir, call.path["id"]))
 
@@ -41,7 +41,7 @@ class RunRoutes:
         return file_responses.download(page)
 
     @local_route("GET", "/local/{kind}/{id:id}/log")
-    def log(self, call: LocalCall) -> dict[str, Any]:
+    def log(self, call: LocalCall) -> JsonObject:
         """Return the logs of a step, and a part of one of them."""
         return logs.answer(*self._step(call), call.query)
 
@@ -51,7 +51,7 @@ class RunRoutes:
         return logs.download(*self._step(call), call.query)
 
     @local_route("GET", "/local/runs/{id:id}/artifact")
-    def artifact(self, call: LocalCall) -> dict[str, Any]:
+    def artifact(self, call: LocalCall) -> JsonObject:
         """Return what is shown of an artifact."""
         return self._artifact(call).view()
 

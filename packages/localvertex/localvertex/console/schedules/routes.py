@@ -1,7 +1,6 @@
 """The routes of schedules that Vertex AI does not have: next times of a cron, all schedules, run now."""
 
-from typing import Any
-
+from localvertex._base.json_object import JsonObject
 from localvertex.api.rest.call import Call, Location
 from localvertex.api.rest.errors import ApiError, invalid
 from localvertex.api.rest.store import Store
@@ -25,7 +24,7 @@ class ScheduleRoutes:
         self._store, self._schedules = store, schedules
 
     @local_route("POST", "/local/cron")
-    def cron(self, call: LocalCall) -> dict[str, Any]:
+    def cron(self, call: LocalCall) -> JsonObject:
         """Return the next times of the field `cron`, which may begin with a time zone, or what is wrong with it.
 
         An unfinished input is no failure of the request, so its `error` is not an HTTP error.
@@ -42,14 +41,14 @@ class ScheduleRoutes:
         return {"zone": str(cron.zone), "next": times, "time_factor": factor}
 
     @local_route("GET", "/local/schedules")
-    def list_all(self, call: LocalCall) -> dict[str, Any]:
+    def list_all(self, call: LocalCall) -> JsonObject:
         """Return all schedules without their pipelines, the newest first, after them those with a damaged record."""
         found = schedules.records(self._store).find_all(_ANYWHERE, set())
         newest = sorted(found, key=lambda each: str(each.get("createTime", "")), reverse=True)
         described = [{**each, **self._describe(each)} for each in newest]
         return {"schedules": described, "time_factor": self._schedules.clock.factor}
 
-    def _describe(self, schedule: dict[str, Any]) -> dict[str, Any]:
+    def _describe(self, schedule: JsonObject) -> JsonObject:
         """Return its time zone and its next times."""
         try:
             cron = Cron.parse(schedule.get("cron", ""))
@@ -59,6 +58,6 @@ class ScheduleRoutes:
         return {"zone": str(cron.zone), "next": times}
 
     @local_route("POST", "/local/schedules/{id:id}:run")
-    def run(self, call: LocalCall) -> dict[str, Any]:
+    def run(self, call: LocalCall) -> JsonObject:
         """Start a run now."""
         return {"name": self._schedules.run_now(call.path["id"])}

@@ -7,9 +7,10 @@ The package removed it in version 2, and pipelines contain copies of it. The com
 import json
 import re
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from localvertex._base.compiled.spec import Container, Importer
+from localvertex._base.json_object import JsonObject
 from localvertex.errors import TaskFailed
 from localvertex.executors.attempt import Attempt
 from localvertex.executors.google_cloud.resources import single_resource
@@ -51,7 +52,7 @@ class TuningTrialsExecutor:
                 f"{resource['resourceUri']} is not a tuning job that ran in {attempt.context.work_dir}",
                 is_retryable=False,
             )
-        job: dict[str, Any] = json.loads((folder / run.FILE).read_text())
+        job: JsonObject = json.loads((folder / run.FILE).read_text())
         trials = [as_client_json(each) for each in job["trials"]]
         Path(attempt.executor_input["outputs"]["parameters"][_OUTPUT]["outputFile"]).write_text(json.dumps(trials))
         logs.add(attempt.log, f"{len(trials)} trials of {job['name']}, from {folder}")

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
+from localvertex._base.json_object import JsonObject
 from localvertex._base.userinput.spelling import did_you_mean, quote
 from localvertex.machines.catalogue import nearest
 from localvertex.machines.catalogue.catalogue import Catalogue, has_ended, load_catalogue
@@ -35,7 +36,7 @@ class Conversion:
         findings: The findings of `check` for the job.
     """
 
-    job: dict[str, Any]
+    job: JsonObject
     region: str
     report: Report
     findings: list[Finding]
@@ -116,7 +117,7 @@ class _Machines:
     region: str
     today: date
 
-    def spec(self, name: str, accelerator: dict[str, Any], role: str) -> dict[str, Any]:
+    def spec(self, name: str, accelerator: JsonObject, role: str) -> JsonObject:
         """Return the machine_spec for a legacy or Compute Engine name and an acceleratorConfig."""
         kind, count = accelerator.get("type", "").upper().replace("-", "_"), accelerator.get("count", 0)
         if name == "cloud_tpu" or kind.startswith("TPU"):
@@ -161,15 +162,15 @@ class _Machines:
         return new
 
 
-def _given(**fields: Any) -> dict[str, Any]:
+def _given(**fields: Any) -> JsonObject:
     """Return the fields that have a value."""
     return {name: value for name, value in fields.items() if value}
 
 
-def _pools(training: dict[str, Any], machines: _Machines, report: Report) -> list[dict[str, Any]]:
+def _pools(training: JsonObject, machines: _Machines, report: Report) -> list[JsonObject]:
     """Return master, workers, parameter servers and evaluators as pools 0 to 3; {} is an unused pool before others."""
     wanted = _expand(training, machines.catalogue, report)
-    pools: list[dict[str, Any]] = []
+    pools: list[JsonObject] = []
     for role in ROLES:
         replicas = 1 if role == "master" else wanted.get(f"{role}Count", 0)
         config = wanted.get(f"{role}Config", {})
@@ -192,7 +193,7 @@ def _pools(training: dict[str, Any], machines: _Machines, report: Report) -> lis
     return pools
 
 
-def _expand(training: dict[str, Any], catalogue: Catalogue, report: Report) -> dict[str, Any]:
+def _expand(training: JsonObject, catalogue: Catalogue, report: Report) -> JsonObject:
     """Return the training input with its scale tier expanded to machines.
 
     Raises:
@@ -224,8 +225,8 @@ def _expand(training: dict[str, Any], catalogue: Catalogue, report: Report) -> d
     return wanted | ({"masterType": "cloud_tpu"} if tier == "BASIC_TPU" else {})
 
 
-def _scheduling(old: dict[str, Any], report: Report) -> dict[str, Any]:
-    new: dict[str, Any] = {}
+def _scheduling(old: JsonObject, report: Report) -> JsonObject:
+    new: JsonObject = {}
     if old.get("maxRunningTime"):
         new["timeout"] = old["maxRunningTime"]
     if old.get("strategy"):

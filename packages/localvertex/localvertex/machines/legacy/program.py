@@ -1,14 +1,14 @@
 """The program of a replica, a container or a package on a runtime version, in the fields of Vertex AI."""
 
 import re
-from typing import Any
 
+from localvertex._base.json_object import JsonObject
 from localvertex.machines.legacy.report import Report
 
 _PACKAGE_PLACEHOLDER = "gs://BUCKET/PACKAGE.tar.gz"
 
 
-def program_of(training: dict[str, Any], config: dict[str, Any], report: Report) -> dict[str, Any]:
+def program_of(training: JsonObject, config: JsonObject, report: Report) -> JsonObject:
     """Return the container_spec or python_package_spec of a pool.
 
     Args:
@@ -40,7 +40,7 @@ def program_of(training: dict[str, Any], config: dict[str, Any], report: Report)
         message = "also passed to the program as --job-dir, as AI Platform Training did; Vertex AI does not"
         report.add("changed", "jobDir", message)
     if is_package:
-        spec: dict[str, Any] = {"executor_image_uri": "IMAGE_URI", **_package(training, report)}
+        spec: JsonObject = {"executor_image_uri": "IMAGE_URI", **_package(training, report)}
     else:
         spec = {"image_uri": image or "IMAGE_URI"}
         if source.get("containerCommand"):
@@ -48,7 +48,7 @@ def program_of(training: dict[str, Any], config: dict[str, Any], report: Report)
     return {"python_package_spec" if is_package else "container_spec": spec | ({"args": args} if args else {})}
 
 
-def _package(training: dict[str, Any], report: Report) -> dict[str, Any]:
+def _package(training: JsonObject, report: Report) -> JsonObject:
     uris = [uri for uri in training.get("packageUris", ()) if uri.startswith("gs://")]
     local = [uri for uri in training.get("packageUris", ()) if not uri.startswith("gs://")]
     if local or not uris:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from localvertex._base.json_object import JsonObject
 from localvertex._base.userinput.spelling import quote, snake
 from localvertex.machines.job.shape import Reading
 from localvertex.machines.legacy.command_line import Command
@@ -12,7 +13,7 @@ from localvertex.machines.legacy.report import LegacyInputError, Report
 _VERTEX = {"job_spec", "worker_pool_specs", "trial_job_spec"}
 
 
-def read_job(document: Any, command: Command | None, report: Report) -> dict[str, Any]:
+def read_job(document: Any, command: Command | None, report: Report) -> JsonObject:
     """Return the Job with its fields in camelCase; the flags of the command line replace those of the file.
 
     Args:
@@ -34,7 +35,7 @@ def read_job(document: Any, command: Command | None, report: Report) -> dict[str
     return job
 
 
-def _read(document: Any, report: Report) -> dict[str, Any]:
+def _read(document: Any, report: Report) -> JsonObject:
     if not isinstance(document, Mapping):
         raise LegacyInputError([f"the config contains {quote(document)}; expected trainingInput: with its fields"])
     if _VERTEX & {snake(key) for key in document if isinstance(key, str)}:
@@ -51,7 +52,7 @@ def _read(document: Any, report: Report) -> dict[str, Any]:
     return job
 
 
-def _merged(old: dict[str, Any], new: dict[str, Any], path: str, report: Report) -> dict[str, Any]:
+def _merged(old: JsonObject, new: JsonObject, path: str, report: Report) -> JsonObject:
     made = dict(old)
     for name, value in new.items():
         here, before = f"{path}.{name}" if path else name, old.get(name)
@@ -65,7 +66,7 @@ def _merged(old: dict[str, Any], new: dict[str, Any], path: str, report: Report)
     return made
 
 
-def _note_not_converted(fields: dict[str, Any], path: str, report: Report) -> None:
+def _note_not_converted(fields: JsonObject, path: str, report: Report) -> None:
     for name, value in fields.items():
         if name in NOT_CONVERTED:
             kind, reason = NOT_CONVERTED[name]

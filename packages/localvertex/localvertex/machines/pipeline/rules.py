@@ -5,8 +5,8 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import date
-from typing import Any
 
+from localvertex._base.json_object import JsonObject
 from localvertex._base.userinput.spelling import join_or
 from localvertex.machines.catalogue.catalogue import load_catalogue
 from localvertex.machines.job.finding import Findings
@@ -78,7 +78,7 @@ def check_images(steps: Iterable[Step], seen: Findings) -> None:
         seen.warning("placeholder-image", f"{found[0]}.image", message)
 
 
-def check_root(default_root: str, config: dict[str, Any], seen: Findings) -> None:
+def check_root(default_root: str, config: JsonObject, seen: Findings) -> None:
     """Find a pipeline without a root for its outputs.
 
     Args:

@@ -1,7 +1,6 @@
 """The curves of one replica: every number of its event log (docs/events.md), of training and of validation."""
 
-from typing import Any
-
+from localvertex._base.json_object import JsonObject
 from localvertex.jobs.goodput.progress import Event, finite, number
 
 Point = list[float | None]
@@ -60,7 +59,7 @@ class Curve:
         self._resumes.append((round(started, 3), step))
         self._started_at = None
 
-    def new(self) -> dict[str, Any] | None:
+    def new(self) -> JsonObject | None:
         """Return what was not given out yet, None when that is nothing.
 
         `names`: of the figures of a point; early points may have fewer. `points` are of training, `evaluated` of

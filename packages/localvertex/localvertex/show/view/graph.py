@@ -4,9 +4,9 @@ import re
 from collections import defaultdict
 from collections.abc import Set
 from dataclasses import replace
-from typing import Any
 
 from localvertex._base.compiled.spec import Dag, Importer, Pipeline, TaskSpec
+from localvertex._base.json_object import JsonObject
 from localvertex.runner.checks.refusals import circles
 from localvertex.show.view import box as kinds, layout
 from localvertex.show.view.box import HEADER, HEIGHT, PADDING, Box
@@ -26,7 +26,7 @@ class NotDrawn(Exception):
     """Why there is no drawing, in one line."""
 
 
-def not_taken(tasks: list[dict[str, Any]]) -> Set[str]:
+def not_taken(tasks: list[JsonObject]) -> Set[str]:
     """Return the ids of the boxes that a run did not take, from the entries of its record."""
     states = defaultdict[str, set[str]](set)
     for task in tasks:
