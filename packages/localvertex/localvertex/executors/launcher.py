@@ -10,6 +10,7 @@ from localvertex._base.compiled.spec import Container, Importer
 from localvertex._base.json_object import JsonObject
 from localvertex.errors import TaskFailed
 from localvertex.executors.attempt import Attempt
+from localvertex.store import executor_files
 from localvertex.values.placeholders import Unresolvable, resolve_json_template, resolve_structure
 
 _OPTIONS = (
@@ -74,6 +75,13 @@ def write_resource(attempt: Attempt, options: dict[str, str], kind: str, name: s
     resource = {"resourceType": kind, "resourceUri": vertex_uri(name, location)}
     path = Path(attempt.resolve(options["gcp_resources"]))
     path.write_text(json.dumps({"resources": [resource]}, indent=2))
+
+
+def write_artifact(attempt: Attempt, output: str, name: str, location: str) -> None:
+    """Write the output artifact of a resource, if the step has this output."""
+    if planned := attempt.executor_input["outputs"]["artifacts"].get(output):
+        artifact = planned["artifacts"][0] | {"uri": vertex_uri(name, location), "metadata": {"resourceName": name}}
+        executor_files.write_output(attempt.executor_input, {output: artifact})
 
 
 class LauncherExecutor:

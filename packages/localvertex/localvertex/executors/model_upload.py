@@ -14,13 +14,13 @@ from localvertex.executors.launcher import (
     launcher_options,
     launcher_payload,
     target,
-    vertex_uri,
     warn_of_location,
     without_empty,
+    write_artifact,
     write_resource,
 )
 from localvertex.processes import logs
-from localvertex.store import executor_files, registry
+from localvertex.store import registry
 from localvertex.store.models.reading import UPLOADED_BY
 
 _MODULE = "google_cloud_pipeline_components.container.v1.model.upload_model.launcher"
@@ -70,10 +70,7 @@ class ModelUploadExecutor(LauncherExecutor):
             )
         name = f"projects/{project}/locations/{location}/models/{version.model_id}@{version.number}"
         write_resource(attempt, options, "UploadModel", name, location)
-        planned = attempt.executor_input["outputs"]["artifacts"].get("model")
-        if planned:
-            artifact = planned["artifacts"][0] | {"uri": vertex_uri(name, location), "metadata": {"resourceName": name}}
-            executor_files.write_output(attempt.executor_input, {"model": artifact})
+        write_artifact(attempt, "model", name, location)
         logs.add(attempt.log, f"registered {version.folder}")
         attempt.report_exit(0)
 

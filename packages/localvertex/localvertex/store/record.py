@@ -10,6 +10,7 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from localvertex._base.userinput import atomic_write
 from localvertex._base.userinput.shape import NUMBER, check
@@ -51,6 +52,11 @@ def timestamp(seconds: float | None) -> str | None:
 def now() -> str:
     """Return the current time in the format of the record."""
     return str(timestamp(time.time()))
+
+
+def new_number() -> str:
+    """Return a random id as the service gives them: a number of up to 19 digits."""
+    return str(uuid4().int >> 66)
 
 
 def seconds_of(text: str | None) -> float | None:

@@ -6,7 +6,7 @@ from collections import defaultdict
 from localvertex._base.lines import WriteLine
 from localvertex._base.userinput.errors import UserError
 from localvertex.api.endpoints.records import EndpointRecords
-from localvertex.api.rest.errors import ApiError, Status, not_found
+from localvertex.api.rest.errors import ApiError, Status, not_found, refusing
 from localvertex.api.rest.records import Resource
 from localvertex.containers.serving.container import ServingContainer
 from localvertex.containers.serving.machine import Machine
@@ -133,10 +133,8 @@ class Deployments:
         except ValueError as error:
             raise ApiError(Status.FAILED_PRECONDITION, str(error)) from None
         container = self.check(content)
-        try:
+        with refusing(Status.FAILED_PRECONDITION, TaskFailed):
             artifact = self._machine.buckets.model_files(str(content.get("artifact_uri", "")))
-        except TaskFailed as error:
-            raise ApiError(Status.FAILED_PRECONDITION, str(error)) from None
         endpoint_id = endpoint.rpartition("/")[2]
         machine: Resource = deployed.get("dedicatedResources", {}).get("machineSpec", {})
         variables = {

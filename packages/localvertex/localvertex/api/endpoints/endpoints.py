@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable
-from uuid import uuid4
 
 from localvertex._base.userinput.spelling import camel
 from localvertex.api.endpoints import traffic
@@ -50,7 +49,7 @@ class Endpoints:
         wanted = call.query.get("endpointId", "")
         if wanted and not (_ENDPOINT_ID.fullmatch(wanted) and ID.fullmatch(wanted)):
             raise invalid(f"endpointId {wanted[:100]!r}: expected up to 63 lower-case letters, digits and '-'")
-        endpoint_id = wanted or str(uuid4().int >> 66)
+        endpoint_id = wanted or record.new_number()
         name, now = call.location.child(FOLDER, endpoint_id), record.now()
         given = {key: value for key, value in body.items() if key not in _OUTPUT_ONLY}
         endpoint = {"name": name, **given, "trafficSplit": {}, "createTime": now, "updateTime": now}

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from localvertex._base.userinput import atomic_write
 from localvertex.api.models.registered import patience
-from localvertex.api.rest.errors import not_found
+from localvertex.api.rest.errors import not_found, reason_of
 from localvertex.api.rest.records import Resource
 from localvertex.api.rest.store import ID, UNUSABLE, Damaged
 from localvertex.store.models.deployed import FILE, FOLDER
@@ -59,7 +59,7 @@ class EndpointRecords:
         except FileNotFoundError:
             return None
         except (OSError, RecursionError, *UNUSABLE) as error:
-            raise Damaged(f"{type(error).__name__}: {str(error)[:200]}") from None
+            raise Damaged(reason_of(error)) from None
         return content
 
     def find(self, name: str) -> Resource:

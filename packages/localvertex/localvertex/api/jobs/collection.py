@@ -10,7 +10,6 @@ from contextlib import suppress
 from pathlib import Path
 from threading import Thread
 from typing import Any, ClassVar
-from uuid import uuid4
 
 from localvertex._base.lines import WriteLine
 from localvertex.api.rest import messages
@@ -178,7 +177,7 @@ class JobCollection:
         """
         if not body.get("displayName"):
             raise invalid("displayName is missing")
-        number, now = str(uuid4().int >> 66), record.now()
+        number, now = record.new_number(), record.now()
         resource = {"name": location.child(self.collection, number), "state": str(JobState.PENDING)}
         resource |= {"createTime": now, "updateTime": now, **self.inputs(body), **fields}
         folder = self._folder(number)

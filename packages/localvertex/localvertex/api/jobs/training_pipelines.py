@@ -10,13 +10,13 @@ from localvertex._base.json_object import JsonObject
 from localvertex._base.lines import WriteLine
 from localvertex.api.jobs.collection import JobCollection, RunningJob, failed
 from localvertex.api.jobs.custom_jobs import CustomJobs
-from localvertex.api.jobs.host import refusals
 from localvertex.api.models.models import Models, Upload
 from localvertex.api.rest import messages
 from localvertex.api.rest.call import Call, Location
-from localvertex.api.rest.errors import Status, invalid, rpc_error
+from localvertex.api.rest.errors import Status, invalid, refusing, rpc_error
 from localvertex.api.rest.records import Resource
 from localvertex.api.rest.store import ID, Store
+from localvertex.errors import TaskFailed
 from localvertex.jobs import JobState
 from localvertex.store.model_versions import ModelVersions
 from localvertex.store.models.reading import UPLOADED_BY
@@ -67,7 +67,7 @@ class TrainingPipelines(JobCollection):
         name = body.get("displayName", "")
         job = {"displayName": f"{name[:117]}-custom-job", "jobSpec": messages.parse("CustomJobSpec", inputs)}
         job |= {key: body[key] for key in ("labels",) if key in body}
-        with refusals():
+        with refusing(Status.INVALID_ARGUMENT, TaskFailed):
             self._custom_jobs.host.read(job, call.location.region, lambda _: None)
         upload = self._upload(call, body, job)
         fields = {_MODEL: upload.versions.folder.name} if upload else {}

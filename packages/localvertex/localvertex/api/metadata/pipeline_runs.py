@@ -30,7 +30,7 @@ from localvertex.api.metadata.stores import MetadataStore
 from localvertex.api.pipeline_jobs.pipeline_jobs import COLLECTION as JOBS
 from localvertex.api.pipeline_jobs.view import GIVEN, pipeline_job, pipeline_name
 from localvertex.api.rest.call import Location
-from localvertex.api.rest.errors import ApiError
+from localvertex.api.rest.errors import ApiError, reason_of
 from localvertex.api.rest.store import ID, UNUSABLE, Damaged, Store
 from localvertex.store import record
 
@@ -80,7 +80,7 @@ class PipelineRuns:
         except Damaged:
             return
         except (OSError, *UNUSABLE) as error:
-            text = f"{type(error).__name__}: {str(error)[:200]}"
+            text = reason_of(error)
             self._store.report(f"the metadata of the run {job_id} cannot be written yet ({text})")
 
     def forget(self, job_id: str) -> None:

@@ -4,7 +4,7 @@ from localvertex._base.json_object import JsonObject
 from localvertex.api.models.registered import COLLECTION, Registered, number_to_change
 from localvertex.api.rest import messages
 from localvertex.api.rest.call import Call
-from localvertex.api.rest.errors import ApiError, invalid, not_found
+from localvertex.api.rest.errors import ApiError, invalid, not_found, reason_of
 from localvertex.api.rest.listing import page
 from localvertex.api.rest.store import UNUSABLE, Store
 from localvertex.store.model_versions import ModelVersions
@@ -63,6 +63,6 @@ class Evaluations:
             content = evaluations.content(versions.folder / number, evaluation)
             return messages.normalise(_MESSAGE, content) | name
         except (OSError, ApiError, *UNUSABLE) as error:
-            reason = f"{type(error).__name__}: {str(error)[:200]}"
+            reason = reason_of(error)
             self._store.report(f"{name['name']} is damaged ({reason}); nothing else is affected")
             return name | {"displayName": f"this evaluation is damaged ({reason})"}

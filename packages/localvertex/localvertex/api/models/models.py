@@ -15,12 +15,12 @@ from localvertex._base.userinput.spelling import camel, snake
 from localvertex.api.models.registered import COLLECTION, Registered, number, number_to_change
 from localvertex.api.rest import messages
 from localvertex.api.rest.call import Call
-from localvertex.api.rest.errors import ApiError, Status, invalid, is_full, not_found
+from localvertex.api.rest.errors import ApiError, Status, invalid, is_full, not_found, reason_of, refusing
 from localvertex.api.rest.listing import page
 from localvertex.api.rest.operations import finished_operation
 from localvertex.api.rest.store import ID, UNUSABLE, Store
 from localvertex.errors import TaskFailed
-from localvertex.store import registry
+from localvertex.store import record, registry
 from localvertex.store.model_versions import UPDATED, ModelVersions
 from localvertex.store.models.reading import ALIASED_BY, DEFAULT, SOURCE, UPLOADED_BY, check_alias
 from localvertex.store.registry import Version
@@ -105,15 +105,13 @@ class Models:
             raise invalid("model.displayName is missing")
         if wanted and not ID.fullmatch(wanted):
             raise invalid(f"modelId {wanted[:100]!r}: expected letters, digits, '-' and '_'")
-        versions = self._parent(call, parent) if parent else self._registered.versions(wanted or str(uuid4().int >> 66))
+        versions = self._parent(call, parent) if parent else self._registered.versions(wanted or record.new_number())
         resource = call.location.child(COLLECTION, versions.folder.name)
         aliases = content.pop("version_aliases", [])
         upload = Upload(versions=versions, resource=resource, content=content, aliases=aliases, has_parent=bool(parent))
-        try:
+        with refusing(Status.INVALID_ARGUMENT, ValueError):
             for alias in aliases:
                 check_alias(alias)
-        except ValueError as error:
-            raise invalid(str(error)) from None
         upload.check(versions)
         return upload
 
@@ -190,13 +188,11 @@ class Models:
         versions = self._registered.find(call)
         with versions.changing():
             chosen = number_to_change(versions, call.resource_version if is_version else DEFAULT)
-            try:
+            with refusing(Status.FAILED_PRECONDITION, ValueError):
                 if is_version:
                     versions.change(chosen, fields)
                 else:
                     versions.change_shared(fields)
-            except ValueError as error:
-                raise ApiError(Status.FAILED_PRECONDITION, str(error)) from None
         return self._view(call, versions, chosen, is_version=is_version)
 
     def merge_version_aliases(self, call: Call) -> JsonObject:
@@ -207,20 +203,16 @@ class Models:
         versions = self._registered.find(call)
         with versions.changing():
             chosen = number_to_change(versions, call.resource_version or DEFAULT)
-            try:
+            with refusing(Status.INVALID_ARGUMENT, ValueError):
                 versions.merge(chosen, aliases)
-            except ValueError as error:
-                raise invalid(str(error)) from None
             if call.run and not all(each.startswith("-") for each in aliases):
                 versions.change(chosen, {ALIASED_BY: f"{call.run}/"})
         return self._view(call, versions, chosen, is_version=bool(call.resource_version))
 
     def delete(self, call: Call) -> JsonObject:
         """Delete a model with all its versions and their copies of files; the files that were uploaded stay."""
-        try:
+        with refusing(Status.FAILED_PRECONDITION, ValueError):
             self._registered.find(call).delete()
-        except ValueError as error:
-            raise ApiError(Status.FAILED_PRECONDITION, str(error)) from None
         return finished_operation(call, "DeleteOperationMetadata")
 
     def delete_version(self, call: Call) -> JsonObject:
@@ -230,10 +222,8 @@ class Models:
             chosen = number_to_change(versions, call.resource_version or DEFAULT)
             if chosen == number_to_change(versions, DEFAULT):
                 raise ApiError(Status.FAILED_PRECONDITION, f"version {chosen} is the default; delete the model instead")
-            try:
+            with refusing(Status.FAILED_PRECONDITION, ValueError):
                 versions.remove(chosen)
-            except ValueError as error:
-                raise ApiError(Status.FAILED_PRECONDITION, str(error)) from None
         return finished_operation(call, "DeleteOperationMetadata")
 
     def _view(self, call: Call, versions: ModelVersions, name: str, *, is_version: bool = False) -> JsonObject:
@@ -244,7 +234,7 @@ class Models:
             raise
         except (OSError, *UNUSABLE) as error:
             resource = call.location.child(COLLECTION, versions.folder.name)
-            reason = f"{type(error).__name__}: {str(error)[:200]}"
+            reason = reason_of(error)
             self._store.report(f"{resource}@{name} is damaged ({reason}); nothing else is affected")
             shown = name if name.isdecimal() else versions.numbers[-1]
             model = {"name": f"{resource}@{shown}" if is_version else resource, "versionId": shown}

@@ -1,7 +1,8 @@
 """Errors as Google's APIs report them: an HTTP code, a status and a message."""
 
 import errno
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from enum import Enum
 
 from localvertex._base.json_object import JsonObject
@@ -67,9 +68,23 @@ def invalid(message: str) -> ApiError:
     return ApiError(Status.INVALID_ARGUMENT, message)
 
 
+@contextmanager
+def refusing(status: Status, *errors: type[Exception]) -> Iterator[None]:
+    """Refuse the request for the text of an error of these types."""
+    try:
+        yield
+    except errors as error:
+        raise ApiError(status, str(error)) from None
+
+
 def rpc_error(status: Status, message: str) -> JsonObject:
     """Build a google.rpc.Status, the `error` field of a resource."""
     return {"code": status.number, "message": message}
+
+
+def reason_of(error: Exception) -> str:
+    """Return why a record or a file is damaged: what reading it has raised."""
+    return f"{type(error).__name__}: {str(error)[:200]}"
 
 
 def is_full(error: OSError) -> bool:

@@ -1,7 +1,5 @@
 """Long-running operations, which here are done when the request returns, so that no client asks for them again."""
 
-from uuid import uuid4
-
 from localvertex._base.json_object import JsonObject
 from localvertex.api.rest.call import Call
 from localvertex.store import record
@@ -22,7 +20,7 @@ def finished_operation(call: Call, kind: str, response: str = "", content: JsonO
     """
     now = record.now()
     return {
-        "name": call.location.child("operations", str(uuid4().int >> 66)),
+        "name": call.location.child("operations", record.new_number()),
         "metadata": {"@type": f"{_TYPES}.{kind}", "genericMetadata": {"createTime": now, "updateTime": now}},
         "done": True,
         "response": {"@type": f"{_TYPES}.{response}" if response else _EMPTY, **(content or {})},

@@ -5,7 +5,6 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
-from uuid import uuid4
 
 from localvertex._base.json_object import JsonObject
 from localvertex._base.lines import WriteLine
@@ -22,6 +21,7 @@ from localvertex.api.schedules import firing
 from localvertex.api.schedules.clock import RETRY_SECONDS, Clock, Waker
 from localvertex.api.schedules.cron import Cron
 from localvertex.api.schedules.firing import FiringReport, Schedule, ScheduledRuns, location_of, time_text
+from localvertex.store import record
 
 COLLECTION = "schedules"
 
@@ -55,7 +55,7 @@ class Schedules:
     def create(self, call: Call) -> JsonObject:
         """Create a schedule, which is ACTIVE at once."""
         body = messages.parse("Schedule", call.body)
-        number, now = str(uuid4().int >> 66), self.clock.now()
+        number, now = record.new_number(), self.clock.now()
         schedule = {"name": call.location.child(COLLECTION, number), "state": "ACTIVE", "startedRunCount": "0"}
         schedule |= {"createTime": time_text(now), "updateTime": time_text(now), "startTime": time_text(now)}
         schedule |= {key: body[key] for key in INPUT_FIELDS if key in body}

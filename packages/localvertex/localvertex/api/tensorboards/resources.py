@@ -3,7 +3,6 @@
 import re
 import shutil
 from contextlib import suppress
-from uuid import uuid4
 
 from localvertex._base.userinput.spelling import join_or
 from localvertex.api.rest import messages
@@ -145,7 +144,7 @@ class Resources:
 
     def _new_id(self, wanted: str) -> str:
         if (not wanted and not self.kind.is_id_required) or not self.kind.takes_id:
-            return str(uuid4().int >> 66)
+            return record.new_number()
         if not _ID.fullmatch(wanted):
             raise invalid(f"{self.kind.field}Id {wanted[:140]!r}: expected 1 to 128 lower-case letters, digits and '-'")
         return wanted

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 from localvertex._base.compiled.load import documents_of, load, pipeline_of
 from localvertex._base.compiled.spec import Pipeline
 from localvertex._base.json_object import JsonObject
-from localvertex.api.rest.errors import ApiError, Status, invalid
+from localvertex.api.rest.errors import Status, invalid, refusing
 from localvertex.console.local_route import LocalCall, local_route
 from localvertex.console.runs import folders
 from localvertex.show.view import graph, shape
@@ -60,7 +60,5 @@ def _close(text: str) -> Set[str]:
 
 
 def _draw(pipeline: Pipeline, closed: Set[str], lines: Set[str] = frozenset()) -> JsonObject:
-    try:
+    with refusing(Status.FAILED_PRECONDITION, graph.NotDrawn):
         return asdict(graph.draw(pipeline, closed, lines))
-    except graph.NotDrawn as error:
-        raise ApiError(Status.FAILED_PRECONDITION, str(error)) from None

@@ -4,7 +4,6 @@ import json
 import re
 from contextlib import suppress
 from pathlib import Path
-from uuid import uuid4
 
 from localvertex._base.json_object import JsonObject
 from localvertex._base.userinput import atomic_write
@@ -21,7 +20,7 @@ _LEFT = re.compile(r"\.[0-9]+\.json\.[0-9a-f]{8}\.partial")
 
 def add(version: Path, content: JsonObject) -> str:
     """Store an evaluation of the version in a folder, and return its id."""
-    folder, number = version / _FOLDER, str(uuid4().int >> 66)
+    folder, number = version / _FOLDER, record.new_number()
     folder.mkdir(exist_ok=True)
     _clear(folder, _LEFT)
     atomic_write.write_text(folder / f"{number}.json", json.dumps({**content, "create_time": record.now()}, indent=1))

@@ -18,7 +18,7 @@ from urllib.parse import quote
 import google_crc32c
 
 from localvertex._base.json_object import JsonObject
-from localvertex.api.rest.errors import ApiError, Status, invalid, not_found
+from localvertex.api.rest.errors import ApiError, Status, invalid, not_found, refusing
 from localvertex.errors import TaskFailed
 from localvertex.store import record
 from localvertex.values.buckets import PROJECT_NUMBER, Buckets
@@ -52,10 +52,8 @@ class Objects:
             ApiError: No file in the bucket's folder can have this name.
         """
         parts = name.split("/")
-        try:
+        with refusing(Status.INVALID_ARGUMENT, TaskFailed):
             path = Path(Buckets(root=self.root).path_of(f"gs://{bucket}/{name}"))
-        except TaskFailed as error:
-            raise invalid(str(error)) from None
         if not name or {"", ".", ".."} & {*parts} or _PARTIAL.fullmatch(path.name):
             raise invalid(f"gs://{bucket}/{name[:200]!a}: no file of a folder can have this name; choose another")
         return path
