@@ -26,7 +26,14 @@ PIPELINE = "system.Pipeline"
 
 _SCHEMA_VERSION = "0.0.1"
 
-_ETAG = re.compile(r"[0-9]{1,30}")
+_RECORD = {
+    "etag!": re.compile(r"[0-9]{1,30}"),
+    **dict.fromkeys(("displayName", "schemaTitle", "uri", "state", "updateTime"), str),
+    **{name: [str] for name in ("parentContexts", ARTIFACTS, EXECUTIONS)},
+    EVENTS: [{"artifact!": str, "type!": str}],
+    **dict.fromkeys(("metadata", "labels"), dict),
+}
+"""The shape of a record that is not damaged."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +68,7 @@ class Nodes:
         self._store = store
         self.lock = store.lock
         for kind in KINDS:
-            store.expect(kind.collection, _check)
+            store.expect(kind.collection, _RECORD)
 
     def read(self, place: MetadataStore, kind: NodeKind, node_id: str) -> JsonObject | None:
         """Return a record, None when it does not exist.
@@ -207,15 +214,3 @@ def _without(node: JsonObject, name: str) -> JsonObject:
     }
     events = {EVENTS: [each for each in node[EVENTS] if each["artifact"] != name]} if EVENTS in node else {}
     return node | lists | events
-
-
-def _check(node: JsonObject) -> None:
-    """Raise one of `UNUSABLE` when a record is damaged."""
-    if not _ETAG.fullmatch(node["etag"]):
-        raise ValueError(f"etag {node['etag']!r}")
-    texts = [node.get(key, "") for key in ("displayName", "schemaTitle", "uri", "state", "updateTime")]
-    texts += [each for field in ("parentContexts", ARTIFACTS, EXECUTIONS) for each in node.get(field, [])]
-    texts += [text for event in node.get(EVENTS, []) for text in (event["artifact"], event["type"])]
-    if not all(isinstance(each, str) for each in texts):
-        raise TypeError("a field is not a string")
-    node.get("metadata", {}).keys(), node.get("labels", {}).keys()

@@ -10,7 +10,7 @@ from localvertex._base.json_object import JsonObject
 from localvertex._base.lines import WriteLine
 from localvertex.api.pipeline_jobs.input_artifacts import given_artifacts
 from localvertex.api.pipeline_jobs.records import job_records
-from localvertex.api.pipeline_jobs.request import check_record, check_runtime_config, file_of, new_resource
+from localvertex.api.pipeline_jobs.request import RECORD, check_runtime_config, file_of, new_resource
 from localvertex.api.pipeline_jobs.retry import content_to_retry, prepare_retry
 from localvertex.api.pipeline_jobs.run_files import check_removable, remove_run
 from localvertex.api.pipeline_jobs.run_threads import RunThreads
@@ -67,7 +67,7 @@ class PipelineJobs:
         self._threads = RunThreads(store, COLLECTION, log, self._on_end)
         self._starting: set[str] = set()
         """Ids of the jobs that are being checked, which takes seconds for a large pipeline."""
-        store.expect(COLLECTION, check_record)
+        store.expect(COLLECTION, RECORD)
         self._records = job_records(store, COLLECTION, self._damaged_resource, self._with_contexts)
         self._listeners: list[Callable[[], None]] = []
 

@@ -31,6 +31,15 @@ NUM_RESUMES = "numResumes"
 """Field of the stored part: how often the run had been resumed when a server last started it; 0 if missing."""
 
 
+RECORD = {
+    **dict.fromkeys(("createTime!", "scheduleName", "state"), str),
+    "error": {"message!": str},
+    NUM_RESUMES: int,
+    **dict.fromkeys(("pipelineSpec!", "labels", "runtimeConfig"), dict),
+}
+"""The shape of a stored part that is not damaged."""
+
+
 def new_resource(name: str, body: JsonObject, schedule_name: str) -> JsonObject:
     """Build the stored part of a PipelineJob."""
     now, given = record.now(), {key: body[key] for key in INPUT_FIELDS if key in body}
@@ -72,14 +81,3 @@ def check_runtime_config(body: JsonObject) -> None:
     config = body.get("runtimeConfig", {})
     if config.get("parameters"):
         raise invalid("runtimeConfig.parameters belongs to schema version 2.0.0; use parameterValues")
-
-
-def check_record(job: JsonObject) -> None:
-    """Raise one of `UNUSABLE` when the stored part of a job is damaged."""
-    texts = [job["createTime"], job.get("scheduleName", ""), job.get("state", "")]
-    texts += [job["error"]["message"]] if "error" in job else []
-    if not all(isinstance(each, str) for each in texts):
-        raise TypeError("a field is not a string")
-    if not isinstance(job.get(NUM_RESUMES, 0), int):
-        raise TypeError(f"{NUM_RESUMES} is not a number")
-    job["pipelineSpec"].keys(), job.get("labels", {}).keys(), job.get("runtimeConfig", {}).keys()

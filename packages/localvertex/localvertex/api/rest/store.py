@@ -12,12 +12,14 @@ import re
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
 from localvertex._base.lines import WriteLine
 from localvertex._base.userinput import atomic_write
 from localvertex._base.userinput.errors import UserError
+from localvertex._base.userinput.shape import check
 from localvertex.api.rest.call import Call
 from localvertex.api.rest.errors import ApiError, Status, not_found
 from localvertex.api.rest.index import UNKNOWN, Index, Signature, signature
@@ -57,7 +59,7 @@ class Store:
         self.folder = work_dir / _FOLDER
         self.lock = threading.RLock()
         self.log = log
-        self._checks: dict[str, Check] = {}
+        self._checks: dict[str, tuple[Check, ...]] = {}
         self._reported: set[str] = set()
         self._unwritten: dict[Path, str] = {}
         self._later: list[Callable[[], None]] = []
@@ -86,9 +88,12 @@ class Store:
             raise UserError(f"the work folder {self.folder.parent} cannot be used: {error.strerror}") from None
         return file
 
-    def expect(self, collection: str, check: Check) -> None:
-        """Treat a record as damaged when this check raises one of `UNUSABLE`; a path counts by its last part."""
-        self._checks[collection] = check
+    def expect(self, collection: str, shape: Any, *checks: Check) -> None:
+        """Treat a record as damaged that has another shape, or for which a check raises one of `UNUSABLE`.
+
+        A path counts by its last part.
+        """
+        self._checks[collection] = partial(check, shape=shape), *checks
 
     def path(self, collection: str, resource_id: str) -> Path:
         """Return the file of a resource."""
@@ -113,9 +118,8 @@ class Store:
                 raise TypeError(f"createTime {content['createTime']!r}")
             if content["name"].split("/")[-2:] != [kind, resource_id]:
                 raise ValueError(f"it belongs to {content['name'][:200]!r}")
-            check = self._checks.get(kind)
-            if check is not None:
-                check(content)
+            for holds in self._checks.get(kind, ()):
+                holds(content)
         except FileNotFoundError:
             return None
         except (OSError, RecursionError, *UNUSABLE) as error:

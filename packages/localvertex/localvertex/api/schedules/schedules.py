@@ -38,6 +38,12 @@ INPUT_FIELDS = (
 )
 """Fields that a user may set; the service sets the others."""
 
+_RECORD = {
+    "state!": frozenset({"ACTIVE", "PAUSED", "COMPLETED"}),
+    "lastScheduledRunResponse": {"runResponse": str},
+}
+"""What a record needs besides the fields of a request."""
+
 _PARENT = re.compile(r"projects/[A-Za-z0-9][A-Za-z0-9._:-]{0,127}/locations/[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")
 
 
@@ -49,7 +55,7 @@ class Schedules:
         self._runs = ScheduledRuns(jobs, log)
         self._waker = Waker(clock, self.fire_due, self.skip_missed, log)
         self._locks: dict[str, threading.RLock] = {}
-        store.expect(COLLECTION, check_record)
+        store.expect(COLLECTION, _RECORD, _check_record)
         jobs.when_one_ends(self._waker.wake)
 
     def create(self, call: Call) -> JsonObject:
@@ -291,15 +297,12 @@ def check(schedule: JsonObject) -> None:
         raise invalid("endTime: expected a time after the start")
 
 
-def check_record(schedule: JsonObject) -> None:
+def _check_record(schedule: JsonObject) -> None:
     """Raise one of `UNUSABLE` when a stored schedule is damaged."""
     check(schedule)
-    if schedule["state"] not in ("ACTIVE", "PAUSED", "COMPLETED"):
-        raise ValueError(f"state {schedule['state']!r}")
     int(schedule["startedRunCount"])
     times = ["createTime", "updateTime", "startTime", *(["nextRunTime"] if schedule["state"] != "COMPLETED" else [])]
     times += [name for name in ("endTime", "lastPauseTime", "lastResumeTime") if name in schedule]
     for name in times:
         if firing.time_of(schedule[name]).tzinfo is None:
             raise ValueError(f"{name} {schedule[name]!r} has no time zone")
-    schedule.get("lastScheduledRunResponse", {}).get("runResponse", "").strip()

@@ -32,7 +32,8 @@ class Resources:
 
     def __init__(self, kind: Kind, store: Store) -> None:
         self.kind, self._store = kind, store
-        store.expect(kind.collection, records.check)
+        types = {"valueType!": frozenset(VALUE_FIELDS)} if kind is TIME_SERIES else {}
+        store.expect(kind.collection, records.RECORD | types)
 
     def create(self, call: Call) -> Resource:
         """Create a resource."""
