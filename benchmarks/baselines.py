@@ -142,7 +142,7 @@ def _model(order: Order, data: Any) -> Any:
 
 
 def _convnet(image_size: int, num_classes: int) -> Any:
-    """Return the layers of trainer.models.convnet, from tf-keras."""
+    """Return the layers of trainer.models.small_networks, from tf-keras."""
     import tf_keras
     from tf_keras import layers
 

@@ -31,9 +31,8 @@ from trainer.data import dataset
 from trainer.data.augmentation.layers import Augmentation
 from trainer.data.augmentation.presets import PRESETS
 from trainer.data.batches import training_batches
-from trainer.data.examples import Examples, ExamplesInMemory, ExamplesOnDisk
+from trainer.data.examples import Examples, ExamplesInMemory, ExamplesOnDisk, RecordReader
 from trainer.data.sampler import Sampler
-from trainer.data.stored.record_reader import RecordReader
 from trainer.prepare import prepare
 
 _SIZE = 300

@@ -23,6 +23,7 @@ from localvertex.api.pipeline_jobs.pipeline_jobs import COLLECTION, PipelineJobs
 from localvertex.api.pipeline_jobs.request import new_resource
 from localvertex.api.rest.call import Call, Location
 from localvertex.api.rest.index import Index, Records, Summary
+from localvertex.api.rest.index_file import IndexFile
 from localvertex.api.rest.store import Store
 
 _LOCATION = Location(project="local-project", region="us-central1")
@@ -79,7 +80,7 @@ class _NoIndex(Index):
 def _jobs(work_dir: Path, *, is_indexed: bool) -> PipelineJobs:
     store = Store(work_dir)
     if not is_indexed:
-        store.index = _NoIndex()
+        store.index = _NoIndex(IndexFile(folder=store.folder))
     return PipelineJobs(store, lambda _: None, localvertex.Options(), Metadata(store).runs)
 
 
@@ -96,6 +97,16 @@ def main() -> None:
         plain.list_all(Call(location=_LOCATION))
         first = took(indexed.list_all, Call(location=_LOCATION))
         print(f"{options.runs} runs, median of {options.repeats}; the first list, which builds the index: {first}")
+        call = Call(location=_LOCATION)
+        starts = [
+            [took(_jobs(work_dir, is_indexed=each).list_all, call) for each in (False, True)]
+            for _ in range(options.repeats)
+        ]
+        without, with_index = (median(each) for each in zip(*starts, strict=True))
+        print(
+            f"after a restart  all records {without}   index {with_index}   "
+            f"{without.seconds / with_index.seconds:.1f} times as fast"
+        )
         for name, query in _QUERIES.items():
             call = Call(location=_LOCATION, query=query)
             times = [[took(each.list_all, call) for each in (plain, indexed)] for _ in range(options.repeats)]

@@ -25,7 +25,7 @@ from PIL import Image, ImageDraw, ImageEnhance, ImageFilter, ImageOps
 from benchmarks.measuring import Clock, parse
 from trainer.data import images
 from trainer.data.preparing.quality import likeness, signatures
-from trainer.data.preparing.quality.channels import Channels
+from trainer.data.preparing.quality.kinds import Channels
 
 Bits = npt.NDArray[np.uint8]
 _PHOTOS = {

@@ -12,11 +12,12 @@ from components.names import check_names
 from components.prepare.settings import PrepareSettings
 from components.release.serving_machines import ServingMachines
 from components.summary.webhook import secret_version
-from components.train.machines import Machines, setting
+from components.train.machines import Machines
 from localvertex._base.userinput.errors import UserError
 from localvertex._base.userinput.reading import check_keys, read
 from pipelines.steps import StepMachines
 from trainer.models import recipes
+from trainer.settings import setting
 
 _DEFAULT_MACHINES = Machines(machine_type="g2-standard-8", accelerator_type="NVIDIA_L4", accelerator_count=1)
 

@@ -2,9 +2,10 @@
 
 import dataclasses
 import inspect
-import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
+
+from localvertex._base.kinds import Number
 
 
 def declare(
@@ -42,9 +43,12 @@ def declare(
 
 
 def _description(metadata: Mapping[str, Any]) -> str:
-    ends = [metadata.get(name, math.inf) for name in ("lowest", "highest")]
     text: str = metadata["help"]
-    if not all(map(math.isfinite, ends)):
+    kind = metadata.get("kind")
+    if isinstance(kind, range):
+        lowest, highest = str(kind[0]), str(kind[-1])
+    elif isinstance(kind, Number):
+        lowest, highest = f"{kind.lowest:g}", f"{kind.highest:g}"
+    else:
         return text
-    lowest, highest = (each if isinstance(each, int) else f"{each:g}" for each in ends)
     return f"{text.removesuffix('.')} ({lowest} to {highest})."

@@ -7,21 +7,22 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from components.train.machines import beyond_the_build, setting
+from components.train.machines import beyond_the_build
 from localvertex._base.userinput.errors import UserError
 from localvertex.machines import Finding
 from localvertex.machines.job.finding import refuse
 from localvertex.machines.pipeline.check import check_resources
+from trainer.settings import COUNT, check_all, setting
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class StepMachines:
     """Settings of the compilation: a compiled file has no way to say "no GPU" at run time (decision 75)."""
 
-    prepare_cpus: int = setting("CPUs of the step prepare; 0 for the default machine.", default=0)
-    prepare_memory_gb: int = setting("Memory of the step prepare; 0 for the default machine.", default=0)
+    prepare_cpus: int = setting("CPUs of the step prepare; 0 for the default machine.", COUNT, default=0)
+    prepare_memory_gb: int = setting("Memory of the step prepare; 0 for the default machine.", COUNT, default=0)
     evaluate_accelerator_type: str = setting("GPU type of evaluate and compare; empty for none.", default="")
-    evaluate_accelerator_count: int = setting("GPUs of evaluate and compare.", default=0)
+    evaluate_accelerator_count: int = setting("GPUs of evaluate and compare.", COUNT, default=0)
 
     def __post_init__(self) -> None:
         """Refuse values that are wrong on any machine.
@@ -29,9 +30,7 @@ class StepMachines:
         Raises:
             UserError: A number is negative, or type and number of GPUs do not come together.
         """
-        for name in ("prepare_cpus", "prepare_memory_gb", "evaluate_accelerator_count"):
-            if getattr(self, name) < 0:
-                raise UserError(f"{name} is {getattr(self, name)}; expected 0 or more")
+        check_all(self)
         if bool(self.evaluate_accelerator_type) != bool(self.evaluate_accelerator_count):
             raise UserError(
                 f"evaluate_accelerator_type is {self.evaluate_accelerator_type!r} and evaluate_accelerator_count is "

@@ -7,35 +7,15 @@ import argparse
 import dataclasses
 import hashlib
 import json
-import math
 from collections.abc import Sequence
 from typing import Any
 
+from localvertex._base.kinds import Number
 from localvertex._base.userinput.errors import UserError
 from localvertex._base.userinput.spelling import quote
 from trainer.data.splits import check_batch_size
 from trainer.models import models, recipes
-
-_BEYOND = 2**1000
-
-
-def _hyperparameter(
-    default: str | int | float,
-    help_text: str,
-    *,
-    choices: tuple[str, ...] = (),
-    lowest: float = -math.inf,
-    highest: float = math.inf,
-    is_later: bool = False,
-) -> Any:
-    """Return a field with a default, its help text, and the values it may have.
-
-    A later field is one that earlier runs did not have: at its default it does not change the identity of a run.
-    """
-    return dataclasses.field(
-        default=default,
-        metadata={"help": help_text, "choices": choices, "lowest": lowest, "highest": highest, "is_later": is_later},
-    )
+from trainer.settings import FRACTION, check_all, setting
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -46,100 +26,94 @@ class TrainConfig:
         UserError: A field has the wrong type, is out of its range or not one of its choices.
     """
 
-    model: str = _hyperparameter(
-        "convnet",
+    model: str = setting(
         "Network to train: a name from `python -m trainer.task --list-models`, or package.module:function of your own.",
+        str,
+        default="convnet",
     )
-    weights: str = _hyperparameter(
-        "default",
+    weights: str = setting(
         "Weights to start from: default (imagenet where the model has them, else none), imagenet, none, a path to a"
         " .weights.h5 or .keras file, or run:FOLDER with the checkpoint folder of a finished run; in a pipeline"
         " run:ID or model:NAME@ALIAS.",
+        str,
+        default="default",
     )
-    trainable: str = _hyperparameter(
-        "default",
+    trainable: str = setting(
         "Trained part: head (a pretrained base stays frozen), all, or default (head where the base starts from"
         " pretrained weights, else all).",
-        choices=models.TRAINABLE,
+        models.TRAINABLE,
+        default="default",
     )
-    epochs: int = _hyperparameter(20, "Passes over the training split.", lowest=1, highest=100_000)
-    max_steps: int = _hyperparameter(
-        0,
+    epochs: int = setting("Passes over the training split.", range(1, 100_001), default=20)
+    max_steps: int = setting(
         "For a trial: stop after this many steps even if the epochs are not done; 0: no limit.",
-        lowest=0,
-        highest=10**9,
+        range(10**9 + 1),
+        default=0,
     )
-    patience: int = _hyperparameter(
-        0,
+    patience: int = setting(
         "Stop early after this many validations in a row (one per epoch) without an improvement; 0: never.",
-        lowest=0,
-        highest=100_000,
+        range(100_001),
+        default=0,
         is_later=True,
     )
-    minimum_accuracy_gain: float = _hyperparameter(
-        0.0,
+    minimum_accuracy_gain: float = setting(
         "Smallest gain of the metric on the validation split that patience counts as an improvement;"
         " 0: any gain, or an equal value with a lower loss.",
-        lowest=0.0,
-        highest=1.0,
+        FRACTION,
+        default=0.0,
         is_later=True,
     )
-    metric: str = _hyperparameter(
-        "accuracy",
+    metric: str = setting(
         "Metric that selects the best checkpoint on the validation split and judges the model on the test split:"
         " accuracy, balanced-accuracy (mean recall of the classes) or macro-f1.",
         # Those of trainer.models.metrics, which imports NumPy.
-        choices=("accuracy", "balanced-accuracy", "macro-f1"),
+        ("accuracy", "balanced-accuracy", "macro-f1"),
+        default="accuracy",
         is_later=True,
     )
-    global_batch_size: int = _hyperparameter(
-        64, "Examples per step over all devices of all machines together.", lowest=1, highest=1_000_000
+    global_batch_size: int = setting(
+        "Examples per step over all devices of all machines together.", range(1, 1_000_001), default=64
     )
-    learning_rate: float = _hyperparameter(0.002, "Peak learning rate.", lowest=1e-12, highest=1e6)
-    learning_rate_schedule: str = _hyperparameter(
-        "cosine",
+    learning_rate: float = setting("Peak learning rate.", Number(lowest=1e-12, highest=1e6), default=0.002)
+    learning_rate_schedule: str = setting(
         "Learning rate after the warm-up: cosine (down to zero at the last step) or constant.",
-        choices=("cosine", "constant"),
+        ("cosine", "constant"),
+        default="cosine",
     )
-    warmup_fraction: float = _hyperparameter(
-        0.05, "Fraction of all steps in which the learning rate rises linearly from zero.", lowest=0.0, highest=0.9
+    warmup_fraction: float = setting(
+        "Fraction of all steps in which the learning rate rises linearly from zero.",
+        Number(lowest=0, highest=0.9),
+        default=0.05,
     )
-    optimizer: str = _hyperparameter(
-        "adam", "Update rule: adam, rmsprop, or sgd (with momentum 0.9).", choices=("adam", "rmsprop", "sgd")
+    optimizer: str = setting(
+        "Update rule: adam, rmsprop, or sgd (with momentum 0.9).", ("adam", "rmsprop", "sgd"), default="adam"
     )
-    augment: str = _hyperparameter(
-        "shift",
+    augment: str = setting(
         "Random changes to training images: none, shift (by up to an eighth of the edge), flip-and-shift (also mirrored"
         " left to right half of the time) or crop-and-flip (a random crop of 8% to 100% of the image, resized, and"
         " mirrored).",
-        choices=("none", "shift", "flip-and-shift", "crop-and-flip"),
+        ("none", "shift", "flip-and-shift", "crop-and-flip"),
+        default="shift",
     )
-    recipe: str = _hyperparameter(
-        "",
+    recipe: str = setting(
         "Optimizer, learning rate, loss, augmentation and balance of the classes as Keras has them: a preset"
         f" ({', '.join(recipes.PRESETS)}) or a JSON object; empty: the other parameters, and class weights"
         " where the largest class has three times the images of the smallest.",
+        str,
+        default="",
         is_later=True,
     )
-    shuffle: str = _hyperparameter(
-        "default",
+    shuffle: str = setting(
         "Order of the training examples: whole (any permutation), blocks (neighbours are read together, for data much"
         " larger than memory), or default (blocks above about 32 GiB).",
-        choices=("default", "whole", "blocks"),
+        ("default", "whole", "blocks"),
+        default="default",
     )
     # It must fit the 32-bit seeds of TensorFlow's stateless operations.
-    seed: int = _hyperparameter(
-        0,
-        "Seed of initial weights, example order, augmentation and dropout.",
-        lowest=0,
-        highest=2**31 - 1,
-    )
+    seed: int = setting("Seed of initial weights, example order, augmentation and dropout.", range(2**31), default=0)
 
     def __post_init__(self) -> None:
-        for field in dataclasses.fields(self):
-            value = _convert(field, getattr(self, field.name))
-            _check(field, value)
-            object.__setattr__(self, field.name, value)
+        check_all(self)
         if self.minimum_accuracy_gain and not self.patience:
             raise UserError(
                 f"minimum_accuracy_gain={self.minimum_accuracy_gain:g} has no effect without patience; give patience,"
@@ -241,13 +215,15 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     """Give `parser` one flag per field; the field's metadata has its help text."""
     group = parser.add_argument_group("what is trained (changing any of these makes it a different run)")
     for field in dataclasses.fields(TrainConfig):
-        choices = field.metadata["choices"]
+        choices = field.metadata["kind"] if isinstance(field.metadata["kind"], tuple) else None
+        # Annotations would be strings with `from __future__ import annotations`.
+        assert isinstance(field.type, type)  # noqa: S101 - for the type checker
         group.add_argument(
             _flag(field.name),
-            type=_type(field),
-            choices=choices or None,
+            type=field.type,
+            choices=choices,
             default=field.default,
-            metavar=None if choices else _type(field).__name__.upper(),
+            metavar=None if choices else field.type.__name__.upper(),
             help=f"{field.metadata['help'].replace('%', '%%')} [%(default)s]",
         )
 
@@ -259,32 +235,3 @@ def from_namespace(namespace: argparse.Namespace) -> TrainConfig:
 
 def _flag(name: str) -> str:
     return "--" + name.replace("_", "-")
-
-
-def _type(field: dataclasses.Field[Any]) -> type:
-    # Annotations would be strings with `from __future__ import annotations`.
-    assert isinstance(field.type, type)  # noqa: S101 - for the type checker
-    return field.type
-
-
-def _convert(field: dataclasses.Field[Any], value: Any) -> Any:
-    """Return the value in the field's type; int is accepted for float, and an integral float for int."""
-    wanted = _type(field)
-    if wanted is float and isinstance(value, int) and not isinstance(value, bool):
-        # An integer beyond the range of floats is out of every field's range, too.
-        return float(value) if abs(value) < _BEYOND else math.copysign(math.inf, value)
-    # kfp passes integers inside structures as floats.
-    if wanted is int and isinstance(value, float) and value.is_integer():
-        return int(value)
-    if type(value) is not wanted:
-        raise UserError(f"{field.name}={quote(value)} is a {type(value).__name__}; expected {wanted.__name__}")
-    return value
-
-
-def _check(field: dataclasses.Field[Any], value: Any) -> None:
-    choices, lowest, highest = (field.metadata[name] for name in ("choices", "lowest", "highest"))
-    if choices and value not in choices:
-        raise UserError(f"{field.name}={quote(value)} is not known; choose one of: {', '.join(choices)}")
-    # Also false for NaN.
-    if not isinstance(value, str) and not (lowest <= value <= highest and abs(value) < math.inf):
-        raise UserError(f"{field.name}={quote(value)} is out of range; expected a value from {lowest:g} to {highest:g}")

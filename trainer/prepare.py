@@ -11,7 +11,6 @@ from exact_resume.files import publication, storage
 from exact_resume.files.bucket_errors import Replaced
 from localvertex._base.userinput import cli, paths
 from localvertex._base.userinput.errors import UserError
-from localvertex._base.userinput.spelling import quote
 from trainer import command_line
 from trainer.data import changes, dataset
 from trainer.data.preparing import dataset_files, parts
@@ -24,6 +23,7 @@ from trainer.data.preparing.previous.history import HistoryEntry, NoHistory, Rea
 from trainer.data.preparing.quality.kinds import TEXTS, parse_strict
 from trainer.files import outputs
 from trainer.results.report import dataset as report
+from trainer.settings import BELOW_ONE, check
 
 _MAX_BAD_FRACTION = 0.1
 _MAX_EXAMPLES = 10**9
@@ -73,7 +73,10 @@ def prepare(
     if pipeline_root.startswith("gs://") and output_directory.startswith("/gcs/"):
         # Through the mount, the server could not copy objects.
         output_directory = output_directory.replace("/gcs/", "gs://", 1)
-    _check_arguments(output_directory, image_size, max_examples, max_bad_fraction)
+    check("image_size", image_size, range(8, 2049))
+    check("max_examples", max_examples, range(_MAX_EXAMPLES + 1))
+    check("max_bad_fraction", max_bad_fraction, BELOW_ONE)
+    outputs.check_folder("output directory", output_directory)
     outputs.check_file("report", report_path)
     if changes_path:
         outputs.check_file("page of changes", changes_path)
@@ -161,16 +164,6 @@ def _metadata(made: PreparedResult) -> dict[str, str | int | float]:
         "image_size": made.dataset.image_size,
         "num_bad_files": made.dataset.statistics["num_bad_files"],
     }
-
-
-def _check_arguments(output_directory: str, image_size: int, max_examples: int, max_bad_fraction: float) -> None:
-    if not 8 <= image_size <= 2048:
-        raise UserError(f"image_size={quote(image_size)} is out of range; use 8 to 2048 pixels")
-    if not 0 <= max_examples <= _MAX_EXAMPLES:
-        raise UserError(f"max_examples={quote(max_examples)} is out of range; use 0 (all) or a number of images")
-    if not 0 <= max_bad_fraction < 1:
-        raise UserError(f"max_bad_fraction={max_bad_fraction} is out of range; use 0 or more, below 1, such as 0.1")
-    outputs.check_folder("output directory", output_directory)
 
 
 def _check_state(pipeline_root: str, history: NoHistory, output_directory: str) -> None:

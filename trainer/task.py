@@ -16,27 +16,28 @@ from exact_resume.checkpoints.async_writer import SECONDS_BETWEEN_FAILURES
 from exact_resume.files import storage
 from exact_resume.workers import cluster as clusters
 from exact_resume.workers.signals import StopRequest
+from localvertex._base.kinds import Number
 from localvertex._base.userinput import cli, paths, reading
 from localvertex._base.userinput.errors import UserError
-from localvertex._base.userinput.spelling import quote
 from trainer import command_line, config
 from trainer.checkpoints import identity, starting_weights
 from trainer.data import dataset
 from trainer.data.dataset import Dataset
 from trainer.files import outputs
 from trainer.learner import libraries
-from trainer.models import models, weights_file
+from trainer.models import models, references
+from trainer.settings import POSITIVE, check
 
 _AUTO = "auto"
-_LIMITS = {
-    "checkpoint_every_steps": (0, 10**9),
-    "checkpoint_every_seconds": (0, 10**8),
-    "keep_checkpoints": (1, 10**6),
-    "watchdog_seconds": (0, 10**8),
-    "peer_timeout_seconds": (1, 10**8),
-    "logical_cpu_devices": (1, 256),
+_KINDS = {
+    "checkpoint_every_steps": range(10**9 + 1),
+    "checkpoint_every_seconds": Number(lowest=0, highest=1e8),
+    "keep_checkpoints": POSITIVE,
+    "watchdog_seconds": Number(lowest=0, highest=1e8),
+    "peer_timeout_seconds": Number(lowest=1, highest=1e8),
+    "logical_cpu_devices": range(1, 257),
 }
-"""Flag -> lowest and highest value."""
+"""Flag -> the values that it may have."""
 _PATHS = ("AIP_CHECKPOINT_DIR", "AIP_TENSORBOARD_LOG_DIR")
 
 
@@ -74,8 +75,8 @@ def main(arguments: list[str] | None = None) -> int:
         if not cluster.addresses:
             train_config.num_steps(data.num_examples["train"])
             # A function of the user's own interprets the text.
-            if weights_file.is_file(train_config.weights) and ":" not in train_config.model:
-                weights_file.require(train_config.weights)
+            if references.is_file(train_config.weights) and ":" not in train_config.model:
+                references.require(train_config.weights)
             if found := ownership.identity_in(directory):
                 ownership.refuse_other_run(
                     found, run_identity, directory, defaults=identity.DEFAULTS, way_on=identity.WAY_ON
@@ -178,13 +179,9 @@ def _check(options: argparse.Namespace) -> None:
         raise UserError("--dataset is missing; give the folder from `python -m trainer.prepare`")
     paths.check("--dataset", options.dataset)
     identity.check_run_label(options.run_label)
-    for name, (lowest, highest) in _LIMITS.items():
-        value, flag = getattr(options, name), f"--{name.replace('_', '-')}"
-        # Also false for NaN.
-        if value is not None and not value >= lowest:
-            raise UserError(f"{flag}={quote(value)} is too small; expected at least {lowest}")
-        if value is not None and value > highest:
-            raise UserError(f"{flag}={quote(value)} is too large; expected at most {highest}")
+    for name, kind in _KINDS.items():
+        if (value := getattr(options, name)) is not None:
+            check(f"--{name.replace('_', '-')}", value, kind)
     for name in _PATHS:
         if path := os.environ.get(name, ""):
             paths.check(name, path)

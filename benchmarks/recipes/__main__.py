@@ -38,8 +38,7 @@ _CODE = {
     "data": ("benchmarks/recipes/generators.py", "trainer/data/**/*.py"),
     "keras": (
         "benchmarks/recipes/keras_recipes.py",
-        "trainer/models/convnet.py",
-        "trainer/models/small_resnet.py",
+        "trainer/models/small_networks.py",
         "trainer/models/weights.py",
     ),
     "ours": ("trainer/*.py", "trainer/[!rs]*/**/*.py"),

@@ -12,7 +12,7 @@ from components.any_code.request import Goal
 from components.compare.criteria import Criteria
 from components.compare.promotion import WITHOUT_CHAMPION, Outcome, Result, conclude, write_report
 from components.registry import labels
-from components.registry.registry import Registry, Version
+from components.registry.registry import Version
 from components.values import fields_of
 from exact_resume.files import storage
 from localvertex._base.userinput.errors import UserError
@@ -83,21 +83,22 @@ def compare(
     if not storage.names(f"{base_output_directory}/model"):
         raise UserError(f"{base_output_directory}/model has no model; the training code writes it to AIP_MODEL_DIR")
     return conclude(
-        page_path=comparison,
+        comparison=comparison,
         metrics=metrics,
         checkpoint_directory=checkpoint_directory,
         run_id=run_id,
         model_name=model_name,
         serving_image=serving_image,
-        registry=Registry(region=region, pipeline_root=pipeline_root),
+        region=region,
+        pipeline_root=pipeline_root,
         deploy_endpoint=deploy_endpoint,
-        criteria=criteria,
         refused=refused,
         alone=_overrule(
             dataclasses.replace(WITHOUT_CHAMPION, reason=f"{reason}; there is no champion: compared with nothing"),
             overruled,
         ),
         against=lambda *given: _overrule(against(*given, own=own, goal=goal), overruled),
+        **dataclasses.asdict(criteria),
     )
 
 

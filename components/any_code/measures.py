@@ -7,7 +7,7 @@ model's own answers shuffled; two models with a permutation test, which exchange
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -31,23 +31,6 @@ _MAX_CLASSES = 20
 """Of a metric with an unknown name; more different numbers are measurements."""
 
 
-class Measure(Protocol):
-    """A metric that predictions show."""
-
-    @property
-    def answer(self) -> str:
-        """Field of the lines with the answer."""
-
-    def values(self, found: Examples) -> list[float]:
-        """Return the values that result.json may have, by the averages in use; the new model answers everything."""
-
-    def judge(self, found: Examples) -> Judgement:
-        """Compare the new model with the best constant answer and with guessing."""
-
-    def compare(self, found: Examples, *, must_improve: bool) -> tuple[bool, str]:
-        """Return whether the new model is better than the champion, and why."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class _Classes:
     """A metric of classes: `decides`, of `trainer.models.metrics`, judges and compares."""
@@ -59,8 +42,10 @@ class _Classes:
     has_other_averages: bool = False
     """Whether the metric may also be the weighted mean, or that of one of two classes."""
     answer: str = "prediction"
+    """Field of the lines with the answer."""
 
     def values(self, found: Examples) -> list[float]:
+        """Return the values that result.json may have, by the averages in use; the new model answers everything."""
         _, labels, (answers,) = _numbered(found.labels, found.own)
         num_classes = int(labels.max()) + 1
         right, count, predicted = (
@@ -79,11 +64,13 @@ class _Classes:
         return [*map(float, values)]
 
     def judge(self, found: Examples) -> Judgement:
+        """Compare the new model with the best constant answer and with guessing."""
         classes, labels, (answers,) = _numbered(found.labels, found.own)
         constant = int(np.bincount(labels).argmax())
         return judge(self.decides, labels, answers, constant, [*classes, "another class"])
 
     def compare(self, found: Examples, *, must_improve: bool) -> tuple[bool, str]:
+        """Return whether the new model is better than the champion, and why."""
         classes, labels, (champion, own) = _numbered(found.labels, found.champion, found.own)
         # The new model is wrong without an answer, the champion is right.
         champion = np.where([line is None for line in found.champion], labels, champion)
@@ -265,6 +252,8 @@ def _like(of: Callable[[Array], Any]) -> Callable[[Array], Array]:
     return lambda labels: np.full_like(labels, of(labels))
 
 
+Measure = _Classes | _Numbers
+"""A metric that predictions show; both have the same methods, which `_Classes` describes."""
 _MEASURES: dict[str, Measure] = {
     "accuracy": _Classes(decides=ACCURACY),
     "error-rate": _Classes(decides=ACCURACY, is_error=True),

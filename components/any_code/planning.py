@@ -24,6 +24,7 @@ from localvertex._base.userinput.errors import UserError
 from localvertex.machines import Finding
 from trainer.command_line import report_errors as report_errors  # a component imports it from here
 from trainer.results import outcome
+from trainer.settings import NUMBER, check as check_setting
 
 
 class CodePlan(NamedTuple):
@@ -70,7 +71,10 @@ def check(values: Mapping[str, Any], *, region: str) -> tuple[dict[str, Any], Ma
 
 def goal_of(values: Mapping[str, Any]) -> Goal:
     """Return the goal; an empty minimum accepts any value."""
-    return Goal(**fields_of(Goal, {name: value for name, value in values.items() if value != ""}))
+    given = fields_of(Goal, {name: value for name, value in values.items() if value != ""})
+    if "minimum_metric" in given:
+        given["minimum_metric"] = check_setting("minimum_metric", given["minimum_metric"], NUMBER)
+    return Goal(**given)
 
 
 def plan(*, report: str, region: str, pipeline_root: str, **values: Any) -> CodePlan:

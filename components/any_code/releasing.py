@@ -6,7 +6,6 @@ from typing import Any
 
 from components.any_code import evidence, judging
 from components.any_code.request import Goal
-from components.compare.criteria import Criteria
 from components.export.exported import Exported
 from components.registry.registry import Registry
 from components.release import deployment, registration
@@ -49,33 +48,18 @@ def export(
     )
 
 
-def record(
-    *,
-    checkpoint_directory: str,
-    registered_version: str,
-    registered_model: Any = None,
-    metric: str,
-    direction: str,
-    must_improve: bool,
-    min_compared_images: int,
-    force_promotion: bool = False,
-    **options: Any,
-) -> Recorded:
+def record(*, checkpoint_directory: str, metric: str, direction: str, **options: Any) -> Recorded:
     """Complete the registration with the metrics; see `registration.complete`."""
     own, goal = evidence.read(checkpoint_directory), Goal(metric=metric, direction=direction)
     return registration.complete(
-        resource_name=registered_version or registered_model.metadata["resourceName"],
         checkpoint_directory=checkpoint_directory,
         metrics=own.figures,
-        criteria=Criteria(
-            must_improve=must_improve, min_compared_images=min_compared_images, force_promotion=force_promotion
-        ),
         against=functools.partial(judging.against, own=own, goal=goal),
         **options,
     )
 
 
-def deploy(*, checkpoint_directory: str, deploy_endpoint: str, **options: Any) -> str:
+def deploy(*, checkpoint_directory: str, **options: Any) -> str:
     """Deploy a version, and try it with the instances in the predictions; see `deployment.put_live`."""
     lines = [each for each in evidence.read(checkpoint_directory).tests.values() if "instance" in each]
 
@@ -83,12 +67,7 @@ def deploy(*, checkpoint_directory: str, deploy_endpoint: str, **options: Any) -
         return max(_difference(line["answer"], each) for line, each in zip(lines[:NUM_INSTANCES], answers, strict=True))
 
     trial = Trial(instances=[each["instance"] for each in lines[:NUM_INSTANCES]], check=check)
-    return deployment.put_live(
-        checkpoint_directory=checkpoint_directory,
-        trial=lambda: trial,
-        endpoint_name=deploy_endpoint,
-        **options,
-    )
+    return deployment.put_live(checkpoint_directory=checkpoint_directory, trial=lambda: trial, **options)
 
 
 def _difference(expected: Any, found: Any) -> float:

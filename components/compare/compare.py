@@ -55,21 +55,8 @@ def compare(
         The next step (`export`, `record` or none), and whether the model is promoted, with its endpoint.
         The model's version if it is already registered, and the champion.
     """
+    given = dict(locals())
     from components.compare.promotion import compare as compare_models, report_errors
 
-    return report_errors(compare_models)(
-        dataset_directory=dataset.path,
-        page_path=comparison.path,
-        metrics=metrics.metadata,
-        checkpoint_directory=checkpoint_directory,
-        source=source,
-        model_name=model_name,
-        serving_image=serving_image,
-        region=region,
-        pipeline_root=pipeline_root,
-        max_regression=max_regression,
-        must_improve=must_improve,
-        min_compared_images=min_compared_images,
-        force_promotion=force_promotion,
-        deploy_endpoint=deploy_endpoint,
-    )
+    paths = {"dataset": dataset.path, "comparison": comparison.path}
+    return report_errors(compare_models)(**given | paths | {"metrics": metrics.metadata})

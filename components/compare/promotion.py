@@ -14,7 +14,7 @@ from localvertex._base.userinput.errors import UserError
 from trainer import command_line
 from trainer.checkpoints import best
 from trainer.command_line import report_errors as report_errors  # a component imports it from here
-from trainer.data import dataset
+from trainer.data import dataset as datasets
 from trainer.files import outputs
 from trainer.learner import libraries
 from trainer.results import outcome
@@ -72,97 +72,84 @@ Against = Callable[[Version, Criteria], Result]
 
 def compare(
     *,
-    dataset_directory: str,
-    page_path: str,
-    metrics: MutableMapping[str, Any],
+    dataset: str,
     checkpoint_directory: str,
     source: str,
     model_name: str,
-    serving_image: str,
-    region: str,
-    pipeline_root: str,
-    deploy_endpoint: str = "",
-    **criteria: Any,
+    force_promotion: bool = False,
+    **options: Any,
 ) -> Outcome:
-    """Compare the best checkpoint with the champion, write a page, and note the outcome next to the checkpoints.
+    """Compare the best checkpoint with the champion; see `conclude`.
 
     Args:
-        dataset_directory: The dataset that the run was trained on.
-        page_path: File for the HTML page.
-        metrics: Receives the figures.
+        dataset: The dataset that the run was trained on.
         checkpoint_directory: Of the run.
         source: Source of the dataset, read again if the champion has another image size.
         model_name: Display name in the Model Registry.
-        serving_image: Container image to register the model with; another image makes a new version.
-        region: Region of the Model Registry.
-        pipeline_root: Folder or gs:// prefix of the run.
-        deploy_endpoint: Display name of the endpoint for a promoted model; empty: it is not deployed.
-        **criteria: Fields of `Criteria`.
+        force_promotion: Whether to promote the model regardless of both comparisons.
+        **options: The other arguments of `conclude`.
 
     Raises:
         UserError: There is no validated checkpoint, it was not evaluated, the run was trained on another dataset, or
             the registry cannot be queried.
     """
-    wanted, data = Criteria(**criteria), dataset.load(dataset_directory)
-    chosen = best.find(checkpoint_directory, data)
-    evaluation = _evaluation(checkpoint_directory)
-    is_refused = evaluation["verdict"] != Verdict.BETTER and not wanted.force_promotion
+    chosen, evaluation = best.find(checkpoint_directory, datasets.load(dataset)), _evaluation(checkpoint_directory)
+    is_refused = evaluation["verdict"] != Verdict.BETTER and not force_promotion
     return conclude(
-        page_path=page_path,
-        metrics=metrics,
         checkpoint_directory=checkpoint_directory,
         run_id=chosen.checkpoint.run_id,
         model_name=model_name,
-        serving_image=serving_image,
-        registry=Registry(region=region, pipeline_root=pipeline_root),
-        deploy_endpoint=deploy_endpoint,
-        criteria=wanted,
         refused=_not_better(evaluation) if is_refused else None,
         alone=_with_evaluation(evaluation, WITHOUT_CHAMPION),
         against=functools.partial(
             against,
-            dataset_directory=dataset_directory,
+            dataset=dataset,
             checkpoint_directory=checkpoint_directory,
             source=source,
             model_name=model_name,
         ),
+        force_promotion=force_promotion,
+        **options,
     )
 
 
 def conclude(
     *,
-    page_path: str,
+    comparison: str,
     metrics: MutableMapping[str, Any],
     checkpoint_directory: str,
     run_id: str,
     model_name: str,
     serving_image: str,
-    registry: Registry,
-    deploy_endpoint: str,
-    criteria: Criteria,
+    region: str,
+    pipeline_root: str,
     refused: Result | None,
     alone: Result,
     against: Against,
+    deploy_endpoint: str = "",
+    **given: Any,
 ) -> Outcome:
     """Find the champion, decide, write the page, and note the outcome next to the checkpoints.
 
     Args:
-        page_path: File for the HTML page.
+        comparison: File for the HTML page.
         metrics: Receives the figures.
         checkpoint_directory: Of the run.
         run_id: Of the run.
         model_name: Display name in the Model Registry.
         serving_image: Container image to register the model with; another image makes a new version.
-        registry: The Model Registry.
+        region: Region of the Model Registry.
+        pipeline_root: Folder or gs:// prefix of the run.
         deploy_endpoint: Display name of the endpoint for a promoted model; empty: it is not deployed.
-        criteria: What was asked for, noted.
         refused: The result of a model that is not compared; None: it is.
         alone: The result without a champion.
         against: Compares the model with a champion.
+        **given: Fields of `Criteria`, which are noted.
 
     Raises:
-        UserError: The registry cannot be queried.
+        UserError: A criterion is wrong, or the registry cannot be queried.
     """
+    criteria, registry = Criteria(**given), Registry(region=region, pipeline_root=pipeline_root)
     parent = registry.find(model_name)
     digest = outcome.best_digest(checkpoint_directory)
     own = registry.version_of_run(parent, run_id, digest) if parent else None
@@ -179,7 +166,7 @@ def conclude(
         result = alone
     else:
         result = compete(own, champion, criteria=criteria, against=against)
-    write_report(result, page_path, metrics)
+    write_report(result, comparison, metrics)
     note(checkpoint_directory, result, criteria)
     if deploy_endpoint and result.promotion == labels.UNDECIDED and not result.is_promoted:
         print(f"not deployed to {deploy_endpoint}: the model is not promoted")
@@ -270,13 +257,13 @@ def against(
     champion: Version,
     criteria: Criteria,
     *,
-    dataset_directory: str,
+    dataset: str,
     checkpoint_directory: str,
     source: str,
     model_name: str,
 ) -> Result:
     """Compare the best checkpoint with a champion; where no fair comparison is possible, only a user can decide."""
-    data = dataset.load(dataset_directory)
+    data = datasets.load(dataset)
     command_line.set_environment()
     libraries.load()
     from trainer.results.comparison import comparison

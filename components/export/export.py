@@ -36,18 +36,10 @@ def export(
     Returns:
         The labels of the version, for the Model Registry.
     """
+    given = dict(locals())
     from components.export.exported import export as export_model, report_errors
 
-    exported = report_errors(export_model)(
-        checkpoint_directory=checkpoint_directory,
-        dataset_directory=dataset.path,
-        output_directory=model.path,
-        model_name=model_name,
-        region=region,
-        pipeline_root=pipeline_root,
-        serving_image=serving_image,
-        own_image=own_image,
-    )
+    exported = report_errors(export_model)(**given | {"dataset": dataset.path, "model": model.path})
     model.metadata.update(exported.metadata)
     # Where the pipeline runs locally, it ends with this command.
     model.metadata["usage"] = "Predict: {python} -m trainer.predict {path} IMAGE"

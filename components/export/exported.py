@@ -25,33 +25,35 @@ class Exported:
 def export(
     *,
     checkpoint_directory: str,
-    dataset_directory: str,
-    output_directory: str,
+    dataset: str,
+    model: str,
     model_name: str = "",
     region: str = "",
     pipeline_root: str = "",
     serving_image: str = "",
     own_image: str = "",
+    **_: Any,
 ) -> Exported:
     """Export the model, see `trainer.export.export`.
 
     Args:
         checkpoint_directory: Of the run.
-        dataset_directory: The dataset that the run was trained on.
-        output_directory: A new or empty folder, local or gs://.
+        dataset: The dataset that the run was trained on.
+        model: A new or empty folder, local or gs://.
         model_name: Display name in the Model Registry; empty if the model is not to be registered.
         region: Region of the registry.
         pipeline_root: Folder or gs:// prefix of the run.
         serving_image: Prediction container image with its own server; empty for `own_image`.
         own_image: The container image of this project's own server.
+        **_: The artifacts of the component.
 
     Raises:
         UserError: See `trainer.export.export`.
     """
     metadata = export_model(
         checkpoint_directory=checkpoint_directory,
-        dataset_directory=dataset_directory,
-        output_directory=output_directory,
+        dataset_directory=dataset,
+        output_directory=model,
     )
     return Exported(
         metadata=metadata,

@@ -9,7 +9,8 @@ from components.container_image import PLACEHOLDER_IMAGE
 from components.values import fields_of
 from localvertex._base.step_endpoint import MARKER
 from localvertex._base.userinput.errors import UserError
-from trainer.data.preparing.dataflow.settings import LOCAL, Settings, check_engine
+from trainer.data.preparing.dataflow.settings import ENGINES, LOCAL, Settings
+from trainer.settings import check
 
 
 def dataflow_settings(parameters: Mapping[str, Any], source: str, prepare_engine: str) -> Settings | None:
@@ -23,7 +24,7 @@ def dataflow_settings(parameters: Mapping[str, Any], source: str, prepare_engine
     Raises:
         UserError: A value is wrong, or this is a local run, which must not start machines in the cloud.
     """
-    check_engine(prepare_engine)
+    check("prepare_engine", prepare_engine, ENGINES)
     if prepare_engine == LOCAL:
         return None
     if MARKER in os.environ:

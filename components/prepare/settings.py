@@ -2,9 +2,8 @@
 
 import dataclasses
 
-from components.train.machines import setting
-from localvertex._base.userinput.errors import UserError
 from trainer.data.preparing.dataflow import settings as dataflow
+from trainer.settings import BELOW_ONE, check_all, setting
 
 _PREFIX = "dataflow_"
 
@@ -13,11 +12,13 @@ _PREFIX = "dataflow_"
 class PrepareSettings:
     """Limits for the images, and the Dataflow workers that may read them."""
 
-    max_bad_fraction: float = setting("Fraction of unreadable images (0 to 1) above which the run fails.", default=0.1)
+    max_bad_fraction: float = setting(
+        "Fraction of unreadable images (0 to 1) above which the run fails.", BELOW_ONE, default=0.1
+    )
     strict: str = setting("Warnings about images that count as errors, e.g. leaks,label-conflicts.", default="")
     dataflow_machine_type: str = setting("Machine type of each Dataflow worker.", default="e2-standard-4")
-    dataflow_max_workers: int = setting("Maximum number of Dataflow workers, 1 to 4000.", default=10)
-    dataflow_disk_size_gb: int = setting("Disk of each Dataflow worker, 30 to 65536.", default=50)
+    dataflow_max_workers: int = setting("Maximum number of Dataflow workers, 1 to 4000.", dataflow.WORKERS, default=10)
+    dataflow_disk_size_gb: int = setting("Disk of each Dataflow worker, 30 to 65536.", dataflow.DISK_GB, default=50)
     dataflow_subnetwork: str = setting("Subnetwork of the workers: regions/R/subnetworks/NAME.", default="")
     dataflow_service_account: str = setting("Service account of the workers; empty for the default one.", default="")
 
@@ -27,15 +28,13 @@ class PrepareSettings:
         Raises:
             UserError: A value is wrong.
         """
-        if not 0 <= self.max_bad_fraction < 1:
-            raise UserError(f"max_bad_fraction is {self.max_bad_fraction}; expected 0 or more, below 1, such as 0.1")
+        check_all(self)
         if self.strict:
             # It imports NumPy, which a compilation does not need.
             from trainer.data.preparing.quality.kinds import parse_strict
 
             parse_strict(self.strict)
-        for name, value in self.workers.items():
-            dataflow.check(name, value)
+        dataflow.check_texts(self.workers)
 
     @property
     def workers(self) -> dict[str, str | int]:

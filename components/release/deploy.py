@@ -41,22 +41,7 @@ def deploy(
     Returns:
         Resource name of the endpoint.
     """
+    given = dict(locals())
     from components.release.deployment import deploy as deploy_version, report_errors
 
-    return report_errors(deploy_version)(
-        registered_version=registered_version,
-        checkpoint_directory=checkpoint_directory,
-        dataset_directory=dataset.path,
-        predictions_path=predictions.path,
-        region=region,
-        pipeline_root=pipeline_root,
-        endpoint_name=deploy_endpoint,
-        machines={
-            "deploy_machine_type": deploy_machine_type,
-            "deploy_min_replicas": deploy_min_replicas,
-            "deploy_max_replicas": deploy_max_replicas,
-            "deploy_accelerator_type": deploy_accelerator_type,
-            "deploy_accelerator_count": deploy_accelerator_count,
-        },
-        service_account=service_account,
-    )
+    return report_errors(deploy_version)(**given | {"dataset": dataset.path, "predictions": predictions.path})

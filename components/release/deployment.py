@@ -2,7 +2,7 @@
 
 import functools
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from components.registry.labels import ALIASES, CHAMPION, NOT_PROMOTED, PROMOTION
@@ -23,23 +23,22 @@ _PAUSES_SECONDS = (1.0, 4.0, 16.0, 60.0)
 """Between live predictions, while the old version still answers: a new traffic split takes a moment."""
 
 
-def deploy(*, dataset_directory: str, predictions_path: str, machines: Mapping[str, Any], **options: Any) -> str:
+def deploy(*, dataset: str, predictions: str, **options: Any) -> str:
     """Deploy a version, and try it with test images; see `put_live`.
 
     Args:
-        dataset_directory: The dataset that the version was evaluated on.
-        predictions_path: Predictions of `evaluate`.
-        machines: Fields of `ServingMachines`.
+        dataset: The dataset that the version was evaluated on.
+        predictions: Predictions of `evaluate`.
         **options: The other arguments of `put_live`.
     """
 
     def trial() -> Trial:
-        expected = live_prediction.expected_answers(dataset_directory, predictions_path)
+        expected = live_prediction.expected_answers(dataset, predictions)
         return Trial(
             instances=[each.instance for each in expected], check=functools.partial(live_prediction.check, expected)
         )
 
-    return put_live(trial=trial, **machines, **options)
+    return put_live(trial=trial, **options)
 
 
 def put_live(
@@ -49,7 +48,7 @@ def put_live(
     trial: Callable[[], Trial],
     region: str,
     pipeline_root: str,
-    endpoint_name: str,
+    deploy_endpoint: str,
     service_account: str = "",
     **machines: Any,
 ) -> str:
@@ -61,7 +60,7 @@ def put_live(
         trial: Returns the live prediction.
         region: Of the model and the endpoint.
         pipeline_root: Pipeline root of the run.
-        endpoint_name: Display name of the endpoint.
+        deploy_endpoint: Display name of the endpoint.
         service_account: Of the replicas; empty for the default one.
         **machines: Fields of `ServingMachines`.
 
@@ -73,7 +72,7 @@ def put_live(
         TrainingError: The deployment or the live prediction failed; the version that served before serves again.
     """
     replicas = ServingMachines(**machines)
-    for finding in check_deployment(endpoint_name, replicas, region=region):
+    for finding in check_deployment(deploy_endpoint, replicas, region=region):
         print(f"warning: {finding.message}")
     tried = trial()
     service = Endpoints(region=region, pipeline_root=pipeline_root)
@@ -82,13 +81,13 @@ def put_live(
     if version.labels.get(PROMOTION) in NOT_PROMOTED and CHAMPION not in version.aliases:
         raise UserError(f"{version.name} is not deployed: it is not promoted; force_promotion=true promotes it")
     _refuse_replaced(registry, version.name, checkpoint_directory)
-    endpoint = service.find_or_create(endpoint_name)
+    endpoint = service.find_or_create(deploy_endpoint)
     before = service.deployed_models(endpoint)
     _refuse_foreign_models(before, version.model, endpoint)
 
     def note(*, is_live: bool) -> None:
         outcome.note_deployment(
-            checkpoint_directory, endpoint=endpoint_name, resource_name=version.name, is_live=is_live
+            checkpoint_directory, endpoint=deploy_endpoint, resource_name=version.name, is_live=is_live
         )
 
     note(is_live=False)
@@ -97,7 +96,7 @@ def put_live(
             print(f"deploying {version.name} to {endpoint}: {replicas}")
             resources = replicas.dedicated_resources()
             # It has at most 128 characters, as the endpoint's.
-            name = f"{endpoint_name[:100]}-{version.number}"
+            name = f"{deploy_endpoint[:100]}-{version.number}"
             service.deploy(endpoint, version.name, name=name, resources=resources, service_account=service_account)
         new = _with_all_traffic(service, endpoint, version.name)
         difference = _smoke_test(service, endpoint, new, tried)

@@ -58,27 +58,8 @@ def record(
     Returns:
         Resource name (projects/P/locations/R/models/ID@NUMBER), whether the version is the champion, and its endpoint.
     """
+    given = dict(locals())
     from components.release.registration import record as record_version, report_errors
 
-    return report_errors(record_version)(
-        resource_name=registered_version or registered_model.metadata["resourceName"],
-        metrics=metrics.metadata,
-        confusion_matrix=confusion_matrix.metadata,
-        decision=decision.metadata,
-        dataset_directory=dataset.path,
-        source=source,
-        criteria={
-            "max_regression": max_regression,
-            "must_improve": must_improve,
-            "min_compared_images": min_compared_images,
-            "force_promotion": force_promotion,
-        },
-        is_promoted=is_promoted,
-        champion=champion,
-        checkpoint_directory=checkpoint_directory,
-        model_name=model_name,
-        serving_image=serving_image,
-        region=region,
-        pipeline_root=pipeline_root,
-        deploy_endpoint=deploy_endpoint,
-    )
+    made = {"metrics": metrics.metadata, "confusion_matrix": confusion_matrix.metadata, "decision": decision.metadata}
+    return report_errors(record_version)(**given | made | {"dataset": dataset.path})

@@ -9,7 +9,7 @@ from components.compare import promotion
 from components.compare.criteria import Criteria
 from components.compare.promotion import Against
 from components.registry import labels
-from components.registry.registry import Registry, Version
+from components.registry.registry import Registry
 from components.release import succession
 from exact_resume.checkpoints.result_file import read_result
 from localvertex._base.userinput.errors import UserError
@@ -33,34 +33,27 @@ class Recorded(NamedTuple):
     """Display name of the endpoint to deploy to; empty for no deployment."""
 
 
-def record(*, dataset_directory: str, source: str, criteria: Mapping[str, Any], **options: Any) -> Recorded:
+def record(*, dataset: str, source: str, **options: Any) -> Recorded:
     """Complete the registration of an image classifier; see `complete`.
 
     Args:
-        dataset_directory: The dataset that the run was trained on.
+        dataset: The dataset that the run was trained on.
         source: Source of the dataset, read again if a champion has another image size.
-        criteria: Fields of `Criteria`.
         **options: The other arguments of `complete`.
     """
-    against = functools.partial(
-        promotion.against,
-        dataset_directory=dataset_directory,
-        checkpoint_directory=options["checkpoint_directory"],
-        source=source,
-        model_name=options["model_name"],
-    )
-    return complete(criteria=Criteria(**criteria), against=against, **options)
+    run = {name: options[name] for name in ("checkpoint_directory", "model_name")}
+    return complete(against=functools.partial(promotion.against, dataset=dataset, source=source, **run), **options)
 
 
 def complete(
     *,
-    resource_name: str,
+    registered_version: str,
+    registered_model: Any = None,
     metrics: Mapping[str, Any],
     confusion_matrix: Mapping[str, Any] | None = None,
     decision: MutableMapping[str, Any],
     is_promoted: bool,
     champion: str,
-    criteria: Criteria,
     against: Against,
     checkpoint_directory: str,
     model_name: str,
@@ -68,19 +61,20 @@ def complete(
     region: str,
     pipeline_root: str,
     deploy_endpoint: str = "",
+    **given: Any,
 ) -> Recorded:
     """Complete the registration of a version, make it the champion, and note it; a second call changes nothing.
 
     If the champion is another one than `compare` has found, the models are compared here.
 
     Args:
-        resource_name: Version, projects/.../models/ID@VERSION.
+        registered_version: Version that an earlier run has uploaded, projects/.../models/ID@VERSION; or empty.
+        registered_model: Otherwise the artifact of the upload, whose metadata has the version.
         metrics: Metrics of `evaluate`, by name.
         confusion_matrix: Metadata of kfp's ClassificationMetrics; None for metrics of any name, which no schema has.
         decision: Receives the reason why the version is the champion or not.
         is_promoted: Whether the version is to become the champion.
         champion: Version that it was compared with; empty: there was none.
-        criteria: Criteria of the comparison with another champion.
         against: Compares the model with another champion.
         checkpoint_directory: Checkpoint folder of the run.
         model_name: Display name in the registry.
@@ -88,21 +82,25 @@ def complete(
         region: Region of the registry.
         pipeline_root: Folder or gs:// prefix of the run.
         deploy_endpoint: Display name of the endpoint for a promoted model; empty: it is not deployed.
+        **given: Fields of `Criteria`, for the comparison with another champion.
 
     Raises:
         UserError: The registry refuses a change, two models have the name, or no comparison with another champion is
             possible now.
         TrainingError: The registry is not available.
     """
-    registry = Registry(region=region, pipeline_root=pipeline_root)
-    version = registry.get(resource_name)
+    criteria, registry = Criteria(**given), Registry(region=region, pipeline_root=pipeline_root)
+    version = registry.get(registered_version or registered_model.metadata["resourceName"])
     registry.label_version(version.name, _labels_of_run(checkpoint_directory) | _promotion(checkpoint_directory))
     registry.label_model(version.model, dict([labels.PROJECT_LABEL]))
     if confusion_matrix is None:
         registry.describe(version.name, ", ".join(f"{name} {value:g}" for name, value in metrics.items()))
     else:
         registry.describe(version.name, description(metrics))
-        _evaluate(registry, version, metrics, confusion_matrix)
+        # An earlier attempt may have imported it.
+        if not registry.evaluations(version.name):
+            in_schema = in_google_schema(metrics, confusion_matrix)
+            registry.import_evaluation(version.name, in_schema, display_name=_EVALUATION, schema_uri=_SCHEMA)
     # Two first runs at once have made two models, each of which would be a champion.
     registry.find(model_name)
 
@@ -176,15 +174,6 @@ def _with_baseline(name: str, metrics: Mapping[str, Any]) -> str:
     baseline = metrics.get(f"baseline_{name}")
     always = f" ({baseline:.4f} by always answering {quote(metrics['baseline_class'])})" if baseline is not None else ""
     return f"{name} {metrics[name]:.4f}{always}"
-
-
-def _evaluate(
-    registry: Registry, version: Version, metrics: Mapping[str, Any], confusion_matrix: Mapping[str, Any]
-) -> None:
-    """Import the evaluation, unless an earlier attempt did."""
-    if not registry.evaluations(version.name):
-        in_schema = in_google_schema(metrics, confusion_matrix)
-        registry.import_evaluation(version.name, in_schema, display_name=_EVALUATION, schema_uri=_SCHEMA)
 
 
 def in_google_schema(metrics: Mapping[str, Any], confusion_matrix: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,10 +4,10 @@ import dataclasses
 import re
 from typing import Any
 
-from components.train.machines import setting
 from localvertex._base.userinput.errors import UserError
 from localvertex.machines import Finding, check_deployment as deployment_findings
 from localvertex.machines.job.finding import refuse
+from trainer.settings import COUNT, POSITIVE, check_all, setting
 
 _MAX_NAME = 128
 _UNSAFE = re.compile(r'["\\\x00-\x1f\x7f]')
@@ -18,10 +18,10 @@ class ServingMachines:
     """The replicas of a deployed version."""
 
     deploy_machine_type: str = setting("Machine type of each replica of the endpoint.", default="n1-standard-2")
-    deploy_min_replicas: int = setting("Replicas that always run.", default=1)
-    deploy_max_replicas: int = setting("Maximum number of replicas under load.", default=1)
+    deploy_min_replicas: int = setting("Replicas that always run.", POSITIVE, default=1)
+    deploy_max_replicas: int = setting("Maximum number of replicas under load.", POSITIVE, default=1)
     deploy_accelerator_type: str = setting("GPU type of each replica; empty for CPUs.", default="")
-    deploy_accelerator_count: int = setting("GPUs of each replica.", default=0)
+    deploy_accelerator_count: int = setting("GPUs of each replica.", COUNT, default=0)
 
     def __post_init__(self) -> None:
         """Refuse values that are wrong on any machine.
@@ -29,15 +29,12 @@ class ServingMachines:
         Raises:
             UserError: A number is out of its range.
         """
-        if self.deploy_min_replicas < 1:
-            raise UserError(f"deploy_min_replicas is {self.deploy_min_replicas}; expected at least 1")
+        check_all(self)
         if self.deploy_max_replicas < self.deploy_min_replicas:
             raise UserError(
                 f"deploy_max_replicas is {self.deploy_max_replicas}; expected at least deploy_min_replicas,"
                 f" {self.deploy_min_replicas}"
             )
-        if self.deploy_accelerator_count < 0:
-            raise UserError(f"deploy_accelerator_count is {self.deploy_accelerator_count}; expected 0 or more")
 
     def dedicated_resources(self) -> dict[str, Any]:
         """Return the field `dedicated_resources` of a deployed model."""

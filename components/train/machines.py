@@ -10,6 +10,7 @@ from localvertex._base.userinput.errors import UserError
 from localvertex.machines import Finding, check_worker_pools, load_catalogue
 from localvertex.machines.catalogue.nearest import without_accelerators
 from localvertex.machines.job.finding import refuse
+from trainer.settings import COUNT, POSITIVE, check_all, setting
 
 _COMMAND = ("python", "-m", "trainer.task")
 _WEEK_SECONDS = 7 * 24 * 3600
@@ -37,30 +38,29 @@ _BEYOND_THE_BUILD = {
 """GPUs that this project's training image cannot use, with the reason."""
 
 
-def setting(help_text: str, **options: Any) -> Any:
-    """Return a field that a settings file of compile.py may have, with its description."""
-    return dataclasses.field(metadata={"help": help_text}, **options)
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Machines:
     """The machines of the training job; a field is a parameter of the pipeline or fixed by its settings."""
 
     machine_type: str = setting("Machine type of each machine that trains, e.g. g2-standard-8, a2-highgpu-1g.")
     accelerator_type: str = setting("GPU type, e.g. NVIDIA_L4, NVIDIA_TESLA_T4; empty to train on CPUs.", default="")
-    accelerator_count: int = setting("GPUs per machine.", default=0)
-    replica_count: int = setting("Number of machines that train: the chief and the workers.", default=1)
+    accelerator_count: int = setting("GPUs per machine.", COUNT, default=0)
+    replica_count: int = setting("Number of machines that train: the chief and the workers.", POSITIVE, default=1)
     parameter_server_count: int = setting(
-        "Parameter servers for asynchronous training; 0 trains synchronously.", default=0
+        "Parameter servers for asynchronous training; 0 trains synchronously.", COUNT, default=0
     )
     scheduling_strategy: str = setting(
         "STANDARD, SPOT (cheaper, may be preempted) or FLEX_START (waits for capacity).", default="STANDARD"
     )
-    timeout_seconds: int = setting("Maximum duration of the training job.", default=_WEEK_SECONDS)
-    max_wait_seconds: int = setting("Maximum wait for the machines, only with FLEX_START.", default=_DAY_SECONDS)
+    timeout_seconds: int = setting(
+        "Maximum duration of the training job.", range(1, _MAX_SECONDS + 1), default=_WEEK_SECONDS
+    )
+    max_wait_seconds: int = setting(
+        "Maximum wait for the machines, only with FLEX_START.", range(_MAX_SECONDS + 1), default=_DAY_SECONDS
+    )
     boot_disk_type: str = setting("pd-ssd, pd-standard, hyperdisk-balanced; empty for the machine's own.", default="")
     boot_disk_size_gb: int = setting(
-        "Boot disk of each machine that trains; a dataset in a bucket must fit.", default=_DEFAULT_DISK_GB
+        "Boot disk of each machine that trains; a dataset in a bucket must fit.", POSITIVE, default=_DEFAULT_DISK_GB
     )
     reservation: str = setting("ANY, or projects/P/zones/Z/reservations/R; empty for none.", default="")
     persistent_resource_id: str = setting(
@@ -73,31 +73,18 @@ class Machines:
         Raises:
             UserError: A value is out of its range or does not go with another.
         """
-        self._check_counts()
-        if not 1 <= self.timeout_seconds <= _MAX_SECONDS:
-            raise UserError(
-                f"timeout_seconds is {self.timeout_seconds}; expected the maximum duration of the job in seconds"
-            )
-        if not self.scheduling_strategy:
-            raise UserError("scheduling_strategy is empty; expected STANDARD, SPOT or FLEX_START")
-        if not 1 <= self.max_wait_seconds <= _MAX_SECONDS:
-            raise UserError(
-                f"max_wait_seconds is {self.max_wait_seconds}; expected 1 to {_MAX_SECONDS}, as 0 lets FLEX_START wait "
-                "forever"
-            )
-        self._check_capacity()
-
-    def _check_counts(self) -> None:
-        if self.replica_count < 1:
-            raise UserError(f"replica_count is {self.replica_count}; expected at least 1 machine that trains")
-        if self.parameter_server_count < 0:
-            raise UserError(f"parameter_server_count is {self.parameter_server_count}; expected 0 or more machines")
+        check_all(self)
         if self.parameter_server_count and self.replica_count == 1:
             # Google's launcher drops the empty pool 1, and the parameter servers would become workers.
             raise UserError(
                 f"parameter_server_count is {self.parameter_server_count} with replica_count 1; "
                 "parameter servers need at least one worker besides the chief: set replica_count to 2 or more"
             )
+        if not self.scheduling_strategy:
+            raise UserError("scheduling_strategy is empty; expected STANDARD, SPOT or FLEX_START")
+        if not self.max_wait_seconds:
+            raise UserError("max_wait_seconds is 0; expected at least 1, as 0 lets FLEX_START wait forever")
+        self._check_capacity()
 
     def _check_capacity(self) -> None:
         if self.reservation not in ("", _ANY) and not _RESERVATION.fullmatch(self.reservation):

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from trainer.data.sources import digits
+from trainer.data.sources import factory
 from vertex_testing.shared import locked, make_once, run_folder
 
 STEPS = {
@@ -106,7 +106,7 @@ def run(command: Callable[..., list[str]]) -> Runner:
 @pytest.fixture(scope="session")
 def digits_source(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     """The images of the source `digits`, which a step would have to import scikit-learn for and to write again."""
-    return make_once(tmp_path_factory, "digits-source", lambda folder: digits.write(str(folder)))
+    return make_once(tmp_path_factory, "digits-source", lambda folder: factory.write_digits(str(folder)))
 
 
 @pytest.fixture(scope="session")

@@ -28,7 +28,7 @@ EDITS: dict[str, tuple[Callable[[str], str], ...]] = {
     "trainer/config.py": (
         add_before(
             "# It must fit the 32-bit seeds",
-            'label_smoothing: float = _hyperparameter(0.0, "How far labels are smoothed, 0 to 1.", highest=1.0)',
+            'label_smoothing: float = setting("How far labels are smoothed.", FRACTION, default=0.0)',
         ),
     ),
     "components/plan/plan.py": (add_before("seed: int,", "label_smoothing: float,"),),

@@ -19,7 +19,7 @@ from trainer.checkpoints import starting_weights
 from trainer.command_line import TrainingError
 from trainer.data import batches
 from trainer.data.dataset import Dataset
-from trainer.data.sources import digits as digits_source
+from trainer.data.sources import factory as digits_source
 from trainer.evaluate import evaluate
 from trainer.export import export
 from trainer.prepare import prepare
@@ -292,7 +292,7 @@ def test_another_dataset_is_refused(trained_directory: Path, tmp_path: Path) -> 
 
 @pytest.mark.slow
 def test_predict_names_the_class_of_images_and_refuses_other_files(exported: Path, tmp_path: Path) -> None:
-    digits_source.write(str(tmp_path / "digits"))
+    digits_source.write_digits(str(tmp_path / "digits"))
     (tmp_path / "text.png").write_text("not an image")
     paths = [
         str(tmp_path / "digits" / str(digit) / sorted(os.listdir(tmp_path / "digits" / str(digit)))[0])

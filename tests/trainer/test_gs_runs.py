@@ -12,7 +12,7 @@ import pytest
 from tests.support.board_server import tensorboard
 from tests.support.forks import fork_module
 from tests.support.modules import run_module, start_module
-from trainer.data.sources import digits
+from trainer.data.sources import factory
 from vertex_testing.cloud_storage.buckets import Buckets
 from vertex_testing.cloud_storage.faults import Faults
 from vertex_testing.cloud_storage.server import CloudStorage
@@ -43,7 +43,7 @@ class Server:
 def server(cloud_storage: CloudStorage, tmp_path_factory: pytest.TempPathFactory) -> Server:
     cloud_storage.buckets.create("data")
     cloud_storage.buckets.create("runs")
-    folder = Path(digits.write(str(tmp_path_factory.mktemp("source") / "digits")))
+    folder = Path(factory.write_digits(str(tmp_path_factory.mktemp("source") / "digits")))
     for path in sorted(folder.rglob("*.png")):
         if int(path.stem) >= 200:
             path.unlink()

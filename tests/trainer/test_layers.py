@@ -6,7 +6,19 @@ import pytest
 
 from vertex_testing.import_circles import Arrow, arrows, circles
 
-LAYERS = ("command_line", "files", "data", "models", "config", "checkpoints", "learner", "loop", "results", "serve")
+LAYERS = (
+    "command_line",
+    "settings",
+    "files",
+    "data",
+    "models",
+    "config",
+    "checkpoints",
+    "learner",
+    "loop",
+    "results",
+    "serve",
+)
 """The folders and files that others import, from the ground up."""
 COMMANDS = ("evaluate", "export", "predict", "prepare", "task")
 

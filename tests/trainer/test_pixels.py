@@ -11,7 +11,7 @@ import pytest
 from tests.support import odd_files
 from trainer.data import dataset as datasets, images
 from trainer.data.examples import load_split
-from trainer.data.preparing.examine import Examined, examine
+from trainer.data.preparing.read import Examined, examine
 from trainer.prepare import prepare
 from trainer.results.batch import instances
 from trainer.serve import requests

@@ -18,7 +18,7 @@ from trainer.data import dataset
 from trainer.data.dataset import Dataset
 from trainer.data.preparing import image_list, prefixes
 from trainer.data.preparing.previous import rows as previous_rows
-from trainer.data.preparing.quality.channels import channels_of
+from trainer.data.preparing.quality.kinds import channels_of
 from trainer.data.preparing.quality.signatures import appearance_of
 from trainer.data.sources.layout import ListedSource
 from trainer.data.splits import SPLITS
@@ -480,8 +480,8 @@ def test_splits_and_sample_are_those_of_earlier_versions_with_seed_0(
     ("words", "message"),
     [
         (["--strict", "dark,no"], "strict='dark,no': 'no' is not a warning"),
-        (["--image-size", "4"], "image_size=4 is out of range"),
-        (["--max-bad-fraction=1"], "max_bad_fraction=1.0 is out of range"),
+        (["--image-size", "4"], "image_size is 4; expected a whole number from 8 to 2048"),
+        (["--max-bad-fraction=1"], "max_bad_fraction is 1.0; expected a number from 0"),
         ([], "source 'strict=1' not found"),
     ],
 )

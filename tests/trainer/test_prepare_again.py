@@ -14,7 +14,7 @@ from localvertex._base.userinput.errors import UserError
 from tests.support.growing import InBucket, Local, Place, change, content, fill, png, run
 from trainer.data.preparing import attempt, dataset_files, image_list, parts, prefixes, versions
 from trainer.data.preparing.previous import rows as previous_rows
-from trainer.data.preparing.previous.gather import gather
+from trainer.data.preparing.previous.rows import gather
 from trainer.data.sources import opening
 from trainer.data.splits import SPLITS
 from vertex_testing.cloud_storage.server import CloudStorage

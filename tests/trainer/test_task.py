@@ -124,8 +124,8 @@ def test_a_loss_that_is_not_finite_stops_the_run_and_names_the_steps(digits_dire
         ([], {}, "--dataset is missing"),
         (["--dataset=nowhere"], {}, "--checkpoint-directory is missing"),
         (["--dataset=nowhere", "--checkpoint-directory=x"], {}, "no prepared dataset at 'nowhere'"),
-        (["--dataset=x", "--checkpoint-directory=x", "--epochs=0"], {}, "epochs=0 is out of range"),
-        (["--dataset=x", "--keep-checkpoints=0"], {}, "--keep-checkpoints=0 is too small"),
+        (["--dataset=x", "--checkpoint-directory=x", "--epochs=0"], {}, "epochs is 0"),
+        (["--dataset=x", "--keep-checkpoints=0"], {}, "--keep-checkpoints is 0; expected a whole number from 1"),
         (["--dataset=x", "--epochs=many"], {}, "invalid int value: 'many'"),
         (["--dataset=x", "--model=resnet"], {}, "model='resnet' is not known; did you mean resnet50"),
         (["--dataset=x", "--trainable=some"], {}, "invalid choice: 'some'"),
@@ -133,7 +133,7 @@ def test_a_loss_that_is_not_finite_stops_the_run_and_names_the_steps(digits_dire
         (["--dataset=x", "--patience=2"], {"TF_CONFIG": SERVERS}, "patience=2 does not work with parameter servers"),
         (["--dataset=x", "--exact"], {"TF_CONFIG": SERVERS}, "exact does not work with parameter servers"),
         (["--dataset=x", "--checkpoint-directory=x"], {"TF_CONFIG": '{"cluster": [3]}'}, "field cluster is [3]"),
-        (["--dataset=x", "--watchdog-seconds=-1"], {}, "--watchdog-seconds=-1.0 is too small"),
+        (["--dataset=x", "--watchdog-seconds=-1"], {}, "--watchdog-seconds is -1.0; expected a number from 0"),
     ],
 )
 def test_mistakes_exit_2_with_one_line(

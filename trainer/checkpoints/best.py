@@ -38,7 +38,13 @@ def find(checkpoint_directory: str, dataset: Dataset) -> BestCheckpoint:
         )
     names = {field.name for field in fields(TrainConfig)}
     run_config = config.from_dict({key: value for key, value in checkpoint.identity.items() if key in names})
-    _refuse_other_source(checkpoint, run_config.model, checkpoint_directory)
+    name = run_config.model
+    # Weights are assigned by position, so another network of equal shapes would accept them.
+    if ":" in name and checkpoint.identity.get("model_source") != user_model.digest(name):
+        raise UserError(
+            f"the run in {checkpoint_directory!r} was trained with another version of {name!r}; use the code (the"
+            " container image) of that run"
+        )
     return BestCheckpoint(checkpoint=checkpoint, config=run_config)
 
 
@@ -51,12 +57,3 @@ def lost_best_of(checkpoint_directory: str) -> str:
         f"step {result['best_step']} is only the best of the remaining checkpoints;"
         f" {result_file.lost_best_message(lost)}"
     )
-
-
-def _refuse_other_source(checkpoint: Checkpoint, name: str, directory: str) -> None:
-    """Refuse other code: weights are assigned by position, so another network of equal shapes would accept them."""
-    if ":" in name and checkpoint.identity.get("model_source") != user_model.digest(name):
-        raise UserError(
-            f"the run in {directory!r} was trained with another version of {name!r}; use the code (the container image)"
-            " of that run"
-        )

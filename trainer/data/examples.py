@@ -6,18 +6,71 @@ Legend: B examples of a batch, N examples of the split, S image size.
 import abc
 import functools
 import os
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import numpy as np
 import numpy.typing as npt
+import psutil
 import tensorflow as tf
 
-from trainer.data import memory, staging
+from localvertex._base import linux
+from trainer.data import staging
 from trainer.data.augmentation import basic
 from trainer.data.dataset import Dataset
 from trainer.data.images import encoding_format
-from trainer.data.stored.record_reader import RecordReader
+from trainer.data.sampler import NUM_WINDOW_BLOCKS
+from trainer.data.stored.shards import Shards
+
+_Indices = npt.NDArray[np.int64]
+_NUM_THREADS = 4
+
+
+class RecordReader:
+    """Reads single records, or whole blocks where the examples are shuffled by blocks. Safe for several threads."""
+
+    def __init__(self, paths: Sequence[str], *, num_records: int, block_size: int) -> None:
+        """Open the shards.
+
+        Args:
+            paths: ArrayRecord files, in order.
+            num_records: Records in all files together.
+            block_size: Number of records that are read together and cached; 0: each is read alone.
+
+        Raises:
+            DamagedShard: A file is damaged.
+        """
+        self._shards = Shards(paths, num_records)
+        self._num_records = num_records
+        self._block_size = block_size
+        self._pool = ThreadPoolExecutor(_NUM_THREADS, thread_name_prefix="records")
+        self._lock = threading.Lock()
+        # The current window and the one that is read ahead, each with one more block at both ends.
+        remembered = functools.lru_cache(2 * (NUM_WINDOW_BLOCKS + 2))
+        self._started = remembered(lambda number: self._pool.submit(self._load, number))
+
+    def read(self, indices: _Indices, upcoming: _Indices) -> npt.NDArray[np.object_]:
+        """Return the records, bytes [B], at indices [B]; load the blocks of `upcoming` in the background."""
+        if not self._block_size:
+            return np.array(self._shards.read(indices.tolist()), dtype=object)
+        needed = np.unique(indices // self._block_size).tolist()
+        blocks = {number: self._block(number) for number in needed}
+        for number in np.unique(upcoming // self._block_size).tolist():
+            self._block(number)
+        records = [blocks[index // self._block_size].result()[index % self._block_size] for index in indices.tolist()]
+        return np.array(records, dtype=object)
+
+    def _block(self, number: int) -> Future[list[bytes]]:
+        # Without the lock, two threads could start to read the same block.
+        with self._lock:
+            return self._started(number)
+
+    def _load(self, number: int) -> list[bytes]:
+        start = number * self._block_size
+        end = min(start + self._block_size, self._num_records)
+        return self._shards.read(list(range(start, end)))
+
 
 MEMORY_FRACTION = 0.8
 """Fraction of the available memory that a split may use while it is loaded."""
@@ -121,7 +174,7 @@ def load_split(dataset: Dataset, split: str, *, crop: bool = False, block_size: 
     paths = local.shard_paths(split)
     count, size = local.num_examples[split], local.image_size
     # Twice, because for a moment both Python and TensorFlow hold the images.
-    if 2 * count * size * size * 3 > MEMORY_FRACTION * memory.available_bytes():
+    if 2 * count * size * size * 3 > MEMORY_FRACTION * available_bytes():
         reader = RecordReader(paths, num_records=count, block_size=block_size)
         return ExamplesOnDisk(reader, num_examples=count, image_size=size, crop=crop)
     images, labels = _load(RecordReader(paths, num_records=count, block_size=0), count, size)
@@ -172,3 +225,18 @@ def _chunks(reader: RecordReader, count: int) -> Iterator[tuple[int, npt.NDArray
     """Yield (index of the first record, records) for runs of neighbouring records."""
     for start in range(0, count, _CHUNK):
         yield start, reader.read(np.arange(start, min(start + _CHUNK, count)), np.zeros(0, np.int64))
+
+
+def available_bytes() -> int:
+    """Return the memory that the machine has free or can reclaim, or less where a container's limit is nearer.
+
+    Where the machine does not report its memory it is 0: data is then read from the disk, which is slower but works.
+
+    Source: psutil's `virtual_memory().available`.
+    """
+    try:
+        available = int(psutil.virtual_memory().available)
+    except (OSError, RuntimeError):
+        # Not the user's mistake: some sandboxes hide it.
+        return 0
+    return min(available, linux.container_bytes())

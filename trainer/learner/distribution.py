@@ -1,10 +1,12 @@
 """The tf.distribute strategy that follows from the cluster and from the devices of this machine."""
 
 import os
+import platform
 
 import tensorflow as tf
 
 from exact_resume.workers.cluster import Cluster
+from localvertex._base import linux
 
 
 def split_cpu(num_devices: int) -> None:
@@ -62,3 +64,14 @@ def _resolver(cluster: Cluster) -> tf.distribute.cluster_resolver.ClusterResolve
     return tf.distribute.cluster_resolver.SimpleClusterResolver(
         spec, task_type=cluster.task_type, task_id=cluster.task_index, rpc_layer="grpc"
     )
+
+
+def kind_of_devices() -> str:
+    """Return the models of this machine's GPUs, or its CPU's model and number of cores, without using them."""
+    gpus = tf.config.list_physical_devices("GPU")
+    names = {str(tf.config.experimental.get_device_details(gpu).get("device_name", "GPU")) for gpu in gpus}
+    if names:
+        return " and ".join(sorted(names))
+    # Eigen splits the sums of a matrix product by the sizes of the caches and by the number of threads.
+    num_cores = linux.num_cores() or os.cpu_count() or 1
+    return f"CPU ({linux.cpu_name() or platform.machine()}, {num_cores} core{'s' if num_cores > 1 else ''})"

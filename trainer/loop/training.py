@@ -33,7 +33,7 @@ from trainer.config import TrainConfig
 from trainer.data.dataset import Dataset
 from trainer.data.examples import Examples, load_split
 from trainer.data.sampler import Sampler, block_size
-from trainer.learner import devices, distribution, precision
+from trainer.learner import distribution, precision
 from trainer.learner.learner import Learner
 from trainer.loop import loop, warm_start
 from trainer.loop.board import EVALUATOR, VALIDATION, Board, run_name
@@ -168,7 +168,7 @@ class Training:
 
     def _kind_of_devices(self) -> str:
         if self.options.exact:
-            return devices.kind()
+            return distribution.kind_of_devices()
         return "GPU" if distribution.has_gpu() else "CPU"
 
     def learner_arguments(self) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from localvertex._base.userinput.errors import UserError
 from trainer.checkpoints import seen, starting_weights, variables
 from trainer.learner import class_rows
 from trainer.learner.learner import Learner
-from trainer.models import references, weights_file
+from trainer.models import references
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -69,4 +69,4 @@ def records_of_seen_images(weights: str, folder: str) -> list[str]:
     if references.is_reference(weights):
         return [storage.join(folder, seen.FILE)]
     beside = storage.join(os.path.dirname(weights) or ".", seen.FILE)
-    return [beside] if weights_file.is_file(weights) and storage.exists(beside) else []
+    return [beside] if references.is_file(weights) and storage.exists(beside) else []

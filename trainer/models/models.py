@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from localvertex._base.userinput import paths
 from localvertex._base.userinput.errors import UserError
-from trainer.models import references, table, user_model, weights_file
+from trainer.models import references, table, user_model
 
 if TYPE_CHECKING:
     import keras
@@ -73,12 +73,12 @@ def _check_weights(name: str, weights: str) -> None:
         return
     if weights == "imagenet" and name not in table.APPLICATIONS:
         raise UserError(f"model {name!r} has no weights='imagenet'; use none, a path, or resnet50")
-    if weights not in ("default", "imagenet", "none") and not weights_file.is_file(weights):
+    if weights not in ("default", "imagenet", "none") and not references.is_file(weights):
         raise UserError(
             f"weights={weights!r} is not valid; use default, imagenet, none, run:..., model:NAME@ALIAS, "
             "or a path ending in .weights.h5 or .keras"
         )
-    if weights_file.is_file(weights):
+    if references.is_file(weights):
         paths.check("weights", weights)
 
 
@@ -109,7 +109,7 @@ def build(
         UserError: The weights are not available, the images do not fit the network, or the user's own function
             returns something else.
     """
-    from trainer.models import applications, convnet, mnist_cnn, small_resnet
+    from trainer.models import applications, small_networks
 
     resolved = _resolve_weights(name, weights)
     initial = "none" if references.is_reference(resolved) else resolved
@@ -125,5 +125,6 @@ def build(
             # By default only the head is trained where the base starts from pretrained weights.
             is_frozen=resolved != "none" and trainable != "all",
         )
-    module = {"convnet": convnet, "mnist-cnn": mnist_cnn, "small-resnet": small_resnet}[name]
-    return module.build(image_size=image_size, num_classes=num_classes, weights=initial)
+    build_small = getattr(small_networks, name.replace("-", "_"))
+    network: keras.Model = build_small(image_size=image_size, num_classes=num_classes, weights=initial)
+    return network

@@ -1,7 +1,9 @@
 """References to weights that are not files: run:ID, model:NAME@ALIAS, and sha256:DIGEST, to which both are resolved."""
 
+import os
 import re
 
+from exact_resume.files import storage
 from localvertex._base.userinput.errors import UserError
 
 RUN, MODEL, RESOLVED = "run:", "model:", "sha256:"
@@ -27,3 +29,18 @@ def check(weights: str) -> None:
     kind = next(kind for kind in _FORMS if weights.startswith(kind))
     if not re.fullmatch(_FORMS[kind], weights):
         raise UserError(f"weights={weights!r} is not valid; expected {_EXPECTED[kind]}")
+
+
+def is_file(weights: str) -> bool:
+    """Return whether a value of the field `weights` is a path."""
+    return weights.endswith((".h5", ".keras"))
+
+
+def require(path: str) -> None:
+    """Refuse a path without a file.
+
+    Raises:
+        UserError: There is no file.
+    """
+    if not storage.exists(path):
+        raise UserError(f"weights file {path!r} not found (current folder: {os.getcwd()}); check the path")

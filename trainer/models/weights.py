@@ -6,7 +6,7 @@ from keras import layers
 from exact_resume.files import downloads
 from localvertex._base.userinput.errors import UserError
 from localvertex._base.userinput.spelling import on_one_line
-from trainer.models import weights_file
+from trainer.models import references
 
 
 def load_weights(model: keras.Model, path: str) -> None:
@@ -15,7 +15,7 @@ def load_weights(model: keras.Model, path: str) -> None:
     Raises:
         UserError: The file is missing, unreadable, or of another network.
     """
-    weights_file.require(path)
+    references.require(path)
     with downloads.local_copy(path) as file:
         try:
             if file.endswith(".keras"):

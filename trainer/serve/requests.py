@@ -12,8 +12,7 @@ from localvertex._base.userinput.errors import UserError
 from localvertex._base.userinput.reading import parse_json
 from localvertex._base.userinput.spelling import quote
 from trainer.data import images
-from trainer.data.images import Pixels
-from trainer.data.modes import BadImage
+from trainer.data.images import BadImage, Pixels
 
 _MAX_INSTANCES = 1024
 """Images of a request; a batch prediction job sends 64 by default."""

@@ -45,6 +45,14 @@ Nothing of the repository is imported or run, and no file is overwritten.
 exit codes: 0 both files were written, 1 a file exists and was not changed, or
 there are no pipelines, 2 invalid input"""
 
+_ANSWERS: dict[str, dict[str, Any]] = {
+    "init": {"pipelines": [], "files": []},
+    "list": {"runs": []},
+    "prove": {"proofs": [], "page": None, "reasons": [], "proposal": ""},
+    "run": {"run": None, "reasons": [], "proposal": "", "resume": None},
+}
+"""What each command answers with `--json`, before it has run (docs/json.md)."""
+
 _CONTAINERS = "container commands (docs/containers.md)"
 _FAULTS = "fault injection in custom jobs (docs/faults.md)"
 """Headings that `run` and `serve` share."""
@@ -81,6 +89,12 @@ def _parser() -> cli.Parser:
                 "--dry-run", action="store_true", help="print what would be removed, and remove nothing"
             )
             command.add_argument("--yes", "-y", action="store_true", help="remove without asking")
+    for name in _ANSWERS:
+        form: dict[str, Any] = {"action": "store_true"}
+        if name == "prove":
+            form = {"metavar": "F", "type": Path, "nargs": "?", "const": True, "help": "results to this file, or "}
+        shown = f"{form.pop('help', '')}one JSON object to stdout, all else to stderr (docs/json.md)"
+        commands.choices[name].add_argument("--json", **form, help=shown)
     return top
 
 
@@ -181,7 +195,6 @@ def _add_prove(commands: "argparse._SubParsersAction[cli.Parser]") -> None:
         default=[],
         help="part of a log line, such as 'loss is {loss} after {step} steps' (default: any NAME=NUMBER); repeatable",
     )
-    prove.add_argument("--json", metavar="F", type=Path, help="also write the results to this file")
     prove.add_argument(
         "--reproducer", metavar="DIR", type=Path, help="also write each bad run, for the maintainer of the program"
     )
@@ -363,6 +376,9 @@ def main(arguments: list[str] | None = None) -> int:
 
         return machines(given[1:])
     options = _parser().parse_args(given)
+    options.answer = cli.answer(options.command, **_ANSWERS.get(options.command, {}))
+    if vars(options).get("json") is True:
+        return cli.run_json(lambda: _command(options), options.answer, failures=(RecordNotWritten,))
     return cli.run(lambda: _command(options), failures=(RecordNotWritten,))
 
 
@@ -379,7 +395,8 @@ def _command(options: argparse.Namespace) -> int:
     try:
         code: int = commands.COMMANDS[options.command](options)
     except Refused as error:
-        print(f"error: {options.file or options.resume} uses features that cannot run locally:", file=sys.stderr)
+        options.answer |= {"error": str(error), "reasons": error.reasons, "proposal": error.proposal}
+        print(f"error: {options.file or options.resume} cannot run here:", file=sys.stderr)
         for reason in error.reasons:
             print(f"  {reason}", file=sys.stderr)
         # A resumed run has the stand-ins that it was started with.

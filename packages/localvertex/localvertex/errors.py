@@ -28,7 +28,7 @@ class Refusal(str):
 
 
 class Refused(UserError):
-    """The pipeline uses features that cannot run locally.
+    """The pipeline uses features that cannot run locally, or a run lacks values.
 
     Attributes:
         reasons: Each of them with its path in the file, one line each.

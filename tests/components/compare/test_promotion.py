@@ -124,8 +124,8 @@ class Release:
     ) -> Outcome:
         """Call the step for a run."""
         return compare(
-            dataset_directory=str(self.folder / "dataset"),
-            page_path=str(self.folder / "page.html"),
+            dataset=str(self.folder / "dataset"),
+            comparison=str(self.folder / "page.html"),
             metrics=self.metrics,
             checkpoint_directory=str(self.checkpoints(favourite)),
             source="no-such-source",
@@ -180,7 +180,7 @@ def test_the_first_model_has_no_champion(release: Release) -> None:
 def test_a_champion_that_another_run_made_meanwhile_is_not_replaced_uncompared(release: Release) -> None:
     promoted = release.compare("few")
     model, _ = release.register("many")
-    folders = {"dataset_directory": str(release.folder / "dataset"), "source": "no-such-source"}
+    folders = {"dataset": str(release.folder / "dataset"), "source": "no-such-source"}
     common = {
         "checkpoint_directory": str(release.checkpoints("few")),
         "model_name": release.model_name,
@@ -190,9 +190,9 @@ def test_a_champion_that_another_run_made_meanwhile_is_not_replaced_uncompared(r
     }
     made = released(
         **common,
-        dataset_directory=folders["dataset_directory"],
+        dataset=folders["dataset"],
         own_image="own:1",
-        output_directory=str(release.folder / "next-model"),
+        model=str(release.folder / "next-model"),
     )
     assert (made.parent_model, made.container) == (model, {"imageUri": "serving:1"})
     release.register("few", model)
@@ -204,12 +204,12 @@ def test_a_champion_that_another_run_made_meanwhile_is_not_replaced_uncompared(r
     def recorded(**criteria: Any) -> Recorded:
         return record(
             decision=decision,
-            resource_name=f"{model}@2",
+            registered_version=f"{model}@2",
             metrics={"accuracy": 0.5, "loss": 0.5},
             confusion_matrix={},
             is_promoted=promoted.is_promoted,
             champion=promoted.champion,
-            criteria=vars(Criteria(min_compared_images=10, **criteria)),
+            **vars(Criteria(min_compared_images=10, **criteria)),
             deploy_endpoint="live",
             **folders,
             **common,

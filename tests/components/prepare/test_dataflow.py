@@ -61,7 +61,7 @@ def test_a_local_run_starts_nothing_in_the_cloud(monkeypatch: pytest.MonkeyPatch
         ({}, {"source": "digits"}, "source is 'digits'; Dataflow's workers read only gs://"),
         ({"folder": "/tmp/runs/1"}, {}, "pipeline_root is '/tmp/runs/1'; expected a folder in a bucket"),
         ({"project": "{{$.pipeline_google_cloud_project_id}}"}, {}, "project is '{{\\$.pipeline"),
-        ({"max_workers": 0}, {}, "dataflow_max_workers is 0; expected 1 to 4000"),
+        ({"max_workers": 0}, {}, "dataflow_max_workers is 0; expected a whole number from 1 to 4000"),
     ],
 )
 def test_what_dataflow_would_refuse_is_refused_before_an_image_is_read(
@@ -75,3 +75,8 @@ def test_an_image_without_beam_is_refused(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(UserError, match="has no Apache Beam"):
         dataflow_settings(PARAMETERS, **RUN)
+
+
+def test_another_engine_is_refused() -> None:
+    with pytest.raises(UserError, match=r"^prepare_engine is 'spark'; expected one of: local, dataflow$"):
+        dataflow_settings({}, source="digits", prepare_engine="spark")

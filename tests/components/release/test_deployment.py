@@ -82,12 +82,12 @@ class Release:
         return deployment.deploy(
             registered_version=version,
             checkpoint_directory=self.checkpoints,
-            dataset_directory=self.dataset_directory,
-            predictions_path=str(self.predictions),
+            dataset=self.dataset_directory,
+            predictions=str(self.predictions),
             region=REGION,
             pipeline_root=str(self.server.work_dir),
-            endpoint_name=NAME,
-            machines={f"deploy_{name}": value for name, value in machines.items()},
+            deploy_endpoint=NAME,
+            **{f"deploy_{name}": value for name, value in machines.items()},
         )
 
     def deployed(self) -> list[Deployed]:
@@ -356,9 +356,9 @@ def test_a_deleted_version_is_one_line_and_creates_nothing(release: Release, ser
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [
-        ({"deploy_min_replicas": 0}, "deploy_min_replicas is 0; expected at least 1"),
-        ({"deploy_max_replicas": 0}, "deploy_max_replicas is 0; expected at least deploy_min_replicas, 1"),
-        ({"deploy_accelerator_count": -1}, "expected 0 or more"),
+        ({"deploy_min_replicas": 0}, "deploy_min_replicas is 0; expected a whole number from 1"),
+        ({"deploy_max_replicas": 0}, "deploy_max_replicas is 0; expected a whole number from 1"),
+        ({"deploy_accelerator_count": -1}, "expected a whole number from 0"),
     ],
 )
 def test_numbers_that_no_machine_has_are_refused(fields: dict[str, Any], reason: str) -> None:

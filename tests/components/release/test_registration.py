@@ -62,13 +62,12 @@ def recorded(
         return Result(is_promoted=is_better, reason="compared", promotion=promotion, champion=other.name)
 
     return complete(
-        resource_name=name,
+        registered_version=name,
         metrics=METRICS,
         confusion_matrix=MATRIX,
         decision={},
         is_promoted=is_promoted,
         champion=champion,
-        criteria=Criteria(),
         against=against,
         checkpoint_directory=run,
         model_name="pets",

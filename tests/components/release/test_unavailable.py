@@ -65,12 +65,12 @@ class Steps:
         (folder / "predictions.jsonl").write_text(json.dumps(line) + "\n")
         note_evaluation(self.checkpoints, 0.9)
         self._common = {"checkpoint_directory": self.checkpoints, "region": "us-central1", "pipeline_root": str(folder)}
-        self._dataset = {"dataset_directory": str(dataset_directory)}
+        self._dataset = {"dataset": str(dataset_directory)}
 
     def compare(self) -> None:
         """Call `compare`."""
         promotion.compare(
-            page_path=str(self._folder / "page.html"),
+            comparison=str(self._folder / "page.html"),
             metrics={},
             source="digits",
             model_name="pets",
@@ -82,13 +82,12 @@ class Steps:
     def record(self) -> None:
         """Call `record`."""
         registration.record(
-            resource_name=VERSION,
+            registered_version=VERSION,
             metrics={"accuracy": 0.9, "loss": 0.25},
             confusion_matrix={},
             decision={},
             is_promoted=True,
             champion="",
-            criteria={},
             source="digits",
             model_name="pets",
             serving_image="",
@@ -100,9 +99,8 @@ class Steps:
         """Call `deploy`."""
         deployment.deploy(
             registered_version=VERSION,
-            predictions_path=str(self._folder / "predictions.jsonl"),
-            endpoint_name="live",
-            machines={},
+            predictions=str(self._folder / "predictions.jsonl"),
+            deploy_endpoint="live",
             **self._dataset,
             **self._common,
         )

@@ -177,7 +177,7 @@ def test_a_bucket_in_another_region_is_refused_before_anything_is_made(cloud: Sc
         (("--region", "us-centrall1"), "--region is 'us-centrall1', which is not a region with training; did you mean"),
         (("--region", "africa-south1"), "NVIDIA_L4 is not offered in africa-south1; choose another region or"),
         ("accelerator_count: 3", "3 x NVIDIA_L4 on g2-standard-8; this machine type supports 1 per replica"),
-        ("replica_count: 0", "replica_count is 0; expected at least 1 machine that trains"),
+        ("replica_count: 0", "replica_count is 0; expected a whole number from 1"),
         ("prepare_memory_gb: 999", "999 GB for step 'prepare'; a step may have at most 624"),
     ],
 )

@@ -13,9 +13,8 @@ from PIL import Image
 from trainer.data import dataset, examples
 from trainer.data.batches import Shard, training_batches
 from trainer.data.dataset import Dataset
-from trainer.data.examples import Examples, ExamplesInMemory, ExamplesOnDisk, load_split
+from trainer.data.examples import Examples, ExamplesInMemory, ExamplesOnDisk, RecordReader, load_split
 from trainer.data.sampler import NUM_RANDOM_NUMBERS, Sampler
-from trainer.data.stored.record_reader import RecordReader
 from trainer.data.stored.records import serialize
 from trainer.data.stored.shards import DamagedShard, damage_named
 from trainer.prepare import prepare
@@ -48,7 +47,7 @@ def data(request: pytest.FixtureRequest) -> Dataset:
 def forms(data: Dataset, monkeypatch: pytest.MonkeyPatch, **options: Any) -> list[Examples]:
     """The training split in memory, on disk, and on disk in blocks."""
     in_memory = load_split(data, "train", **options)
-    monkeypatch.setattr("trainer.data.memory.available_bytes", lambda: 0)
+    monkeypatch.setattr("trainer.data.examples.available_bytes", lambda: 0)
     return [in_memory, *(load_split(data, "train", block_size=block, **options) for block in (0, 7))]
 
 
@@ -57,7 +56,7 @@ def test_the_available_memory_decides_the_form(photos: Dataset, monkeypatch: pyt
     needed = 2 * photos.num_examples["train"] * photos.image_size**2 * 3
     for free, form in ((needed, ExamplesInMemory), (needed - 2, ExamplesOnDisk)):
         monkeypatch.setattr(
-            "trainer.data.memory.available_bytes", lambda free=free: free / examples.MEMORY_FRACTION + 0.5
+            "trainer.data.examples.available_bytes", lambda free=free: free / examples.MEMORY_FRACTION + 0.5
         )
         assert type(load_split(photos, "train")) is form
 
@@ -122,7 +121,7 @@ def test_a_damaged_record_on_disk_is_named_although_tensorflow_raises_its_own_er
     (shard,) = (tmp_path / "data").glob("images-train.array_record-*")
     content = shard.read_bytes()
     shard.write_bytes(content[:5000] + bytes([content[5000] ^ 0xFF]) + content[5001:])
-    monkeypatch.setattr("trainer.data.memory.available_bytes", lambda: 0)
+    monkeypatch.setattr("trainer.data.examples.available_bytes", lambda: 0)
     on_disk = load_split(dataset.load(str(tmp_path / "data")), "train")
     read = tf.data.Dataset.range(on_disk.num_examples).batch(16).map(on_disk.gather)
     with (

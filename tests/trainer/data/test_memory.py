@@ -8,7 +8,7 @@ import psutil
 import pytest
 
 from localvertex._base import linux
-from trainer.data.memory import available_bytes
+from trainer.data.examples import available_bytes
 
 MIB = 2**20
 Machine = Callable[[dict[str, str]], int]

@@ -3,7 +3,6 @@
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import jinja2
 from markupsafe import Markup
@@ -19,7 +18,6 @@ Cell = str | int | float
 class KeyFigures:
     """Headline figures side by side."""
 
-    kind: ClassVar[str] = "figures"
     figures: Sequence[tuple[str, str]]
     """Caption and value of each figure."""
 
@@ -28,7 +26,6 @@ class KeyFigures:
 class Table:
     """A table; it scrolls horizontally where it is wider than the page."""
 
-    kind: ClassVar[str] = "table"
     title: str
     columns: Sequence[str]
     rows: Sequence[Sequence[Cell]]
@@ -42,7 +39,6 @@ class Table:
 class Chart:
     """One drawing, or several next to each other."""
 
-    kind: ClassVar[str] = "chart"
     title: str
     svgs: Sequence[str]
     """Inline SVG from `trainer.data.pages.charts`, which is trusted and not escaped."""
@@ -75,7 +71,6 @@ class Thumbnail:
 class Gallery:
     """A grid of images."""
 
-    kind: ClassVar[str] = "gallery"
     title: str
     images: Sequence[Thumbnail]
     note: str = ""
@@ -86,7 +81,6 @@ class Gallery:
 class Pairs:
     """Pairs of images, side by side."""
 
-    kind: ClassVar[str] = "pairs"
     title: str
     pairs: Sequence[tuple[Thumbnail, Thumbnail]]
     note: str = ""
@@ -97,7 +91,6 @@ class Pairs:
 class Text:
     """A paragraph."""
 
-    kind: ClassVar[str] = "text"
     title: str
     text: str
 

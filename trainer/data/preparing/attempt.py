@@ -8,24 +8,25 @@ import pathlib
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from exact_resume.files import publication, storage
+from localvertex._base.userinput.errors import UserError
 from trainer.data import dataset, splits
 from trainer.data.dataset import Dataset
 from trainer.data.preparing import dataset_files, image_list, prefixes, shards
-from trainer.data.preparing.engines.engine import Engine
+from trainer.data.preparing.dataset_files import Prepared
+from trainer.data.preparing.engines.factory import Engine
 from trainer.data.preparing.previous.dataset import NoPreviousDataset, entry_of, previous_of
-from trainer.data.preparing.previous.gather import gather
 from trainer.data.preparing.previous.history import HistoryEntry, NoHistory, Unusable
-from trainer.data.preparing.previous.prepared import Prepared
-from trainer.data.preparing.quality import limits, rejected
+from trainer.data.preparing.previous.rows import gather
+from trainer.data.preparing.quality import rejected
 from trainer.data.preparing.quality.quality import Quality
 from trainer.data.preparing.rows import Row, Rows, open_rows as rows_on_disk
 from trainer.data.preparing.statistics import Statistics
 from trainer.data.sources.factory import open_source
 from trainer.data.sources.source import Source, SourceImage
-from trainer.data.splits import Splits
+from trainer.data.splits import SPLITS, Splits
 from trainer.data.stored.records import Record
 from trainer.files import progress
 
@@ -94,7 +95,7 @@ def attempt(wanted: PrepareRequest, history: NoHistory, *, is_trusted: bool, par
             opened = open_source(wanted.source, str(scratch), found.advance)
         if opened.unreadable:
             # Refused before any image is read.
-            limits.refuse_bad(
+            _refuse_bad(
                 wanted.source,
                 wanted.max_bad_fraction,
                 opened.unreadable,
@@ -200,10 +201,10 @@ def _statistics(
             done.advance()
     # A sample is taken from the readable images.
     num_bad = statistics.num_bad_files - (len(opened.unreadable) if wanted.max_examples else 0)
-    limits.refuse_bad(
+    _refuse_bad(
         wanted.source, wanted.max_bad_fraction, statistics.bad_files, num_bad=num_bad, num_good=statistics.num_images
     )
-    limits.refuse_untrainable(wanted.source, opened.class_names, rows)
+    _refuse_untrainable(wanted.source, opened.class_names, rows)
     if remarks := statistics.describe():
         print(f"note: source {wanted.source!r}: {'; '.join(remarks)}", file=sys.stderr)
     quality.report(wanted.strict, directory)
@@ -221,3 +222,46 @@ def _sample(source: Source, max_examples: int) -> Iterable[SourceImage]:
     ranked = sorted((rank, key, name) for pairs in by_class.values() for rank, (key, name) in enumerate(sorted(pairs)))
     chosen = {name for _, _, name in ranked[:max_examples]}
     return (image for image in source.images() if image.name in chosen)
+
+
+def _refuse_bad(
+    source: str, max_fraction: float, first: Sequence[tuple[str, str]], *, num_bad: int, num_good: int
+) -> None:
+    """Refuse too many bad images.
+
+    Args:
+        source: As the user wrote it.
+        max_fraction: Fraction of images that may be bad.
+        first: Name and reason of the first bad images.
+        num_bad: Number of bad images.
+        num_good: Number of other images.
+
+    Raises:
+        UserError: There are too many.
+    """
+    num_all = num_bad + num_good
+    if num_bad > max_fraction * num_all:
+        named = "; ".join(f"{name}: {reason}" for name, reason in first[:3])
+        raise UserError(
+            f"{num_bad} of {num_all} images of {source!r} are bad, more than max_bad_fraction={max_fraction:g} allows"
+            f" ({named}); repair or remove them, or raise max_bad_fraction"
+        )
+
+
+def _refuse_untrainable(source: str, class_names: list[str], rows: Rows) -> None:
+    """Refuse a class or a split without images.
+
+    Raises:
+        UserError: There is one.
+    """
+    counts = rows.label_counts()
+    if empty := [name for label, name in enumerate(class_names) if label not in counts]:
+        raise UserError(
+            f"class {empty[0]!r} of {source!r} has no usable image; add images, remove the class, or raise max_examples"
+        )
+    present = {split for split, _ in rows.split_counts()}
+    if missing := [split for split in SPLITS if split not in present]:
+        raise UserError(
+            f"{source!r} has {rows.num_contents()[0]} distinct images, too few for a {missing[0]} split; give"
+            " 3 or more per class, or, if the source has splits, this one, too"
+        )

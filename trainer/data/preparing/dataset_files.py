@@ -6,22 +6,49 @@ import itertools
 import json
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from exact_resume.files import storage
+from exact_resume.files.overlap import batched
 from localvertex._base.userinput.errors import UserError
 from trainer.data import dataset, images
 from trainer.data.preparing import image_list, shards
-from trainer.data.preparing.previous.prepared import Prepared
+from trainer.data.preparing.engines.factory import Engine
+from trainer.data.preparing.previous.dataset import NoPreviousDataset
 from trainer.data.preparing.quality import near_duplicates, rejected
-from trainer.data.preparing.rows import Row, Rows
+from trainer.data.preparing.rows import Row, RowBytes, Rows
 from trainer.data.preparing.shards import PlannedShard
 from trainer.data.preparing.statistics import Statistics
 from trainer.data.splits import SPLITS
 from trainer.data.stored import records
 from trainer.data.stored.metadata import NAME, StoredShard
 from trainer.files.progress import Progress
+
+_BATCH_SIZE = 256
+"""Number of records that are read at a time."""
+
+
+class Prepared:
+    """The prepared images of all rows: in the previous dataset, or of this attempt."""
+
+    def __init__(self, engine: Engine, previous: NoPreviousDataset) -> None:
+        """Keep both."""
+        self.engine = engine
+        self.previous = previous
+
+    def images(self, rows: Iterable[Row]) -> Iterator[RowBytes]:
+        """Yield each row with its prepared image."""
+        for some in batched(rows, _BATCH_SIZE):
+            old = self.previous.images([row for row in some if row.origin])
+            new = self.engine.images([row for row in some if not row.origin])
+            for row in some:
+                yield (row, next(old)) if row.origin else next(new)
+
+    def records(self, rows: Iterable[Row]) -> Iterator[RowBytes]:
+        """Yield each row with its record as it is to be stored."""
+        return shards.serialize_rows(self.images(rows))
+
 
 OWN = re.compile(
     rf"{NAME}-[a-z]+\.array_record-\d+-of-\d+|(?:dataset|dataset_info|features)\.json|label\.labels\.txt"

@@ -45,50 +45,29 @@ class Row:
     def of(
         cls,
         *,
-        name: str,
-        label: int | None,
-        split: str,
         identity: Identity,
-        reason: str = "",
-        remarks: tuple[str, ...] = (),
         figures: Figures | None = None,
+        remarks: tuple[str, ...] = (),
         appearance: str = "",
-        stored_hash: str = "",
-        num_stored_bytes: int = 0,
-        offset: int = 0,
+        **attributes: Any,
     ) -> "Row":
         """Return the row of an image that was read, or that cannot be read.
 
         Args:
-            name: As the attribute.
-            label: As the attribute.
-            split: As the attribute.
             identity: Empty if the image was not looked at, or if its source has none.
-            reason: As the attribute.
-            remarks: What is not used of the file.
             figures: None if the image is rejected.
+            remarks: What is not used of the file.
             appearance: See `signatures.appearance_of`.
-            stored_hash: As the attribute.
-            num_stored_bytes: As the attribute.
-            offset: As the attribute.
+            **attributes: The other attributes, without the details, which follow from them.
         """
+        row = cls(details="", content_hash=figures.content_hash if figures else None, **attributes)
         content: dict[str, Any] = {"identity": identity}
         if figures is None:
-            content["reason"] = reason
+            content["reason"] = row.reason
         else:
-            content |= vars(figures) | {"stored_hash": stored_hash, "remarks": remarks, "appearance": appearance}
-            content["num_stored_bytes"] = num_stored_bytes
-        return cls(
-            name=name,
-            label=label,
-            split=split,
-            details=_ENCODER.encode(content),
-            reason=reason,
-            content_hash=figures.content_hash if figures else None,
-            stored_hash=stored_hash,
-            num_stored_bytes=num_stored_bytes,
-            offset=offset,
-        )
+            content |= vars(figures) | {"stored_hash": row.stored_hash, "remarks": remarks, "appearance": appearance}
+            content["num_stored_bytes"] = row.num_stored_bytes
+        return dataclasses.replace(row, details=_ENCODER.encode(content))
 
     @property
     def identity(self) -> Identity:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from trainer.data.preparing.quality.channels import channels_of
+from trainer.data.preparing.quality.kinds import channels_of
 from trainer.data.preparing.rows import Row
 from trainer.data.sources.remarks import OTHER, Remarks, first_names
 from trainer.data.splits import SPLITS

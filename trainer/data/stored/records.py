@@ -31,6 +31,9 @@ class Figures:
     """Sums of the squares of red, green and blue over the prepared pixels."""
 
 
+_FIGURES = dataclasses.fields(Figures)
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Record:
     """One prepared example."""
@@ -84,25 +87,17 @@ def parse(data: bytes) -> Record:
     """Return the record that `serialize` wrote."""
     feature = _features(data)
 
-    def text(name: str) -> str:
-        return str(feature[name].bytes_list.value[0].decode())
-
-    def numbers(name: str) -> tuple[int, ...]:
-        return tuple(feature[name].int64_list.value)
+    def value(name: str, kind: Any = str) -> Any:
+        if kind is str:
+            return feature[name].bytes_list.value[0].decode()
+        numbers = tuple(feature[name].int64_list.value)
+        return numbers[0] if kind is int else numbers
 
     return Record(
         image_bytes=feature["image"].bytes_list.value[0],
-        label=numbers("label")[0],
-        file_name=text("file_name"),
-        figures=Figures(
-            content_hash=text("content_hash"),
-            perceptual_hash=text("perceptual_hash"),
-            width=numbers("width")[0],
-            height=numbers("height")[0],
-            num_bytes=numbers("num_bytes")[0],
-            pixel_sums=numbers("pixel_sums"),
-            pixel_sums_of_squares=numbers("pixel_sums_of_squares"),
-        ),
+        label=value("label", int),
+        file_name=value("file_name"),
+        figures=Figures(**{field.name: value(field.name, field.type) for field in _FIGURES}),
     )
 
 

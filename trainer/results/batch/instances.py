@@ -15,6 +15,7 @@ from trainer.command_line import report_errors as report_errors  # a component i
 from trainer.data import images
 from trainer.data.sources.factory import open_source
 from trainer.data.sources.source import Source, SourceImage
+from trainer.settings import FRACTION, check
 
 KEY_FIELD = "file_name"
 """Field that the service takes out of an instance, and adds to its prediction."""
@@ -57,8 +58,7 @@ def write(
     Raises:
         UserError: The source cannot be used, or too many of its images are bad.
     """
-    if not isinstance(max_bad_fraction, int | float) or not 0 <= max_bad_fraction <= 1:
-        raise UserError(f"max_bad_fraction is {max_bad_fraction}; expected a number from 0 to 1, e.g. 0.1")
+    check("max_bad_fraction", max_bad_fraction, FRACTION)
     with contextlib.ExitStack() as stack:
         scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="unpacked-"))
         bad, file = (stack.enter_context(tempfile.TemporaryFile()) for _ in range(2))

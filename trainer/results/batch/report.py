@@ -2,15 +2,63 @@
 
 import itertools
 import json
+import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
+from exact_resume.files import storage
+from localvertex._base.userinput.spelling import quote
 from trainer.command_line import TrainingError, report_errors as report_errors  # a component imports it from here
 from trainer.data.pages import page
 from trainer.files import outputs
-from trainer.results.batch import answers
 from trainer.results.batch.instances import KEY_FIELD
+
+
+def _read_answers(directory: str) -> Iterator[dict[str, Any]]:
+    """Yield file name, label and probability of the predicted class, from all files of predictions.
+
+    Args:
+        directory: The folder that the service made, with `prediction.results-...` or `predictions_...`.
+
+    Raises:
+        TrainingError: There is no answer, or a line has another form than this project's models return.
+    """
+    names = [name for name in storage.names(directory) if name.startswith("prediction") and "error" not in name]
+    if not names:
+        raise TrainingError(f"no predictions in {directory}; look at the log of the batch prediction job")
+    for name in names:
+        with open(storage.join(directory, name), "rb") as file:
+            for number, line in enumerate(file, start=1):
+                yield _answer(line, f"{name}:{number}")
+
+
+def _errors(directory: str) -> list[str]:
+    """Return the first lines of the files in which the service reports errors."""
+    found = []
+    for name in storage.names(directory):
+        if "error" in name:
+            with open(storage.join(directory, name), "rb") as file:
+                found += [line.decode(errors="replace").strip() for line, _ in zip(file, range(5), strict=False)]
+    return [each for each in found if each][:5]
+
+
+def _answer(line: bytes, where: str) -> dict[str, Any]:
+    try:
+        content: Any = json.loads(line)
+        key = content["key"] if "key" in content else content["instance"][KEY_FIELD]
+        prediction = content["prediction"]
+        label, probabilities = prediction["label"], [float(each) for each in prediction["probabilities"]]
+        if not (isinstance(label, str) and probabilities and all(map(math.isfinite, probabilities))):
+            raise ValueError("no label or no probabilities")
+    except (ValueError, KeyError, TypeError, IndexError):
+        raise TrainingError(
+            f"{where} is {quote(line, 200)}; expected a key, and a prediction with label and probabilities: the"
+            " model was not exported by this project"
+        ) from None
+    return {KEY_FIELD: str(key), "label": label, "probability": max(probabilities)}
+
 
 _MAX_CLASSES = 200
 _MAX_BAD = 50
@@ -51,7 +99,7 @@ def report(
     """
     summary = _Summary()
     outputs.write_lines(results_path, _lines(predictions_directory, summary))
-    missing, problems = num_images - summary.num, answers.errors(predictions_directory)
+    missing, problems = num_images - summary.num, _errors(predictions_directory)
     if missing > max_bad_fraction * num_images or not summary.num:
         raise TrainingError(
             f"{missing:,} of {num_images:,} images have no prediction, more than max_bad_fraction {max_bad_fraction:g}"
@@ -75,12 +123,11 @@ def report(
 
 
 def _lines(directory: str, summary: _Summary) -> Iterator[str]:
-    for answer in answers.read(directory):
+    for answer in _read_answers(directory):
         summary.num += 1
-        summary.classes[answer.label] += 1
-        summary.total_certainty += answer.probability
-        content = {KEY_FIELD: answer.file_name, "label": answer.label, "probability": round(answer.probability, 6)}
-        yield json.dumps(content) + "\n"
+        summary.classes[answer["label"]] += 1
+        summary.total_certainty += answer["probability"]
+        yield json.dumps(answer | {"probability": round(answer["probability"], 6)}) + "\n"
 
 
 def _overview(summary: _Summary, *, num_bad: int, missing: int, problems: Sequence[str]) -> Iterator[page.Block]:

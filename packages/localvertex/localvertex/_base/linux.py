@@ -6,6 +6,7 @@
 | `root_of` | `prove` fills a small disk | it does not judge a full one |
 | `INJECTION` | `prove` kills at a call of the program itself | it does not judge `at-every-file-event` |
 | `adopt_orphans`, `descendants` | a step's processes end with it | those that left its process group do not |
+| `tree_bytes` | the peak memory of all processes of a step together | of the largest one |
 | `is_frozen` | a job without progress names its frozen replicas, after 2 minutes | it names none, after 10 minutes |
 | `tcp_tables` | the user at the other end of a connection | unknown: only the token protects the endpoint |
 | `bind_to_loopback` | only this machine reaches a job's ports | a warning: other machines may |
@@ -69,6 +70,26 @@ def descendants(parent: int) -> list[int]:
     """Return the process ids of all descendants, including those in other process groups."""
     children = map(int, _text(f"/proc/{parent}/task/{parent}/children").split())
     return [pid for child in children for pid in (child, *descendants(child))]
+
+
+def tree_bytes(parent: int) -> int:
+    """Return the memory of all descendants together, what they share counted once; 0 for one alone, and if unknown."""
+    pids = descendants(parent)
+    # The kernel knows the peak of one process.
+    return sum(map(_proportional_bytes, pids)) if len(pids) > 1 else 0
+
+
+def _proportional_bytes(pid: int) -> int:
+    words = _text(f"/proc/{pid}/smaps_rollup").split()
+    return int(words[words.index("Pss:") + 1]) * 1024 if "Pss:" in words else 0
+
+
+def largest_bytes() -> int:
+    """Return the peak memory of the largest descendant that has ended."""
+    # Importing it takes half a millisecond, which a command that has ended does not wait for.
+    import resource
+
+    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
 def root_of(pid: int) -> str:

@@ -19,6 +19,13 @@ _MAX_TIME_FACTOR = 100_000.0
 """Beyond this factor, a minute is shorter than one check of the clock."""
 
 
+_LISTED = (
+    *("run_id", "pipeline_name", "state", "create_time", "start_time", "end_time", "seconds", "error"),
+    *("parameters", "metrics", "models"),
+)
+"""Fields of a record that `list --json` has."""
+
+
 def _imported(module: str) -> Callable[[argparse.Namespace], int]:
     """Return a command whose module is imported only for it; few commands need the engine."""
     return lambda options: int(import_module(f"localvertex.{module}").execute(options))
@@ -27,6 +34,10 @@ def _imported(module: str) -> Callable[[argparse.Namespace], int]:
 def _list_command(options: argparse.Namespace) -> int:
     """Run `list`: print one line per run, newest first."""
     runs = find_all(options.work_dir)
+    options.answer["runs"] = [
+        {"path": str(each.run_dir), "problem": each.problem, **{name: each.content.get(name) for name in _LISTED}}
+        for each in runs
+    ]
     if not runs:
         print(f"no runs in {str(options.work_dir)!r}")
     else:

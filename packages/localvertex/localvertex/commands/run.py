@@ -34,11 +34,14 @@ def execute(options: argparse.Namespace) -> int:
     """Run; return 0 when the pipeline succeeded, 1 when it failed, 128 + signal when it was stopped."""
     start = _resume_run if options.resume else _start_run
     content = start(options, with_api(run_options(options)))
+    options.answer["run"] = content
     summary.show(content)
     if content["state"] != State.SUCCEEDED:
         if content["state"] == State.FAILED and (proposal := _stand_ins(content)):
+            options.answer["proposal"] = proposal
             print(f"to run without what failed, add to localvertex.toml and run the file again:\n\n{proposal}\n")
-        print(resume_command.sentence(content))
+        options.answer["resume"] = resume_command.sentence(content)
+        print(options.answer["resume"])
     if content["stopped_by_signal"]:
         return 128 + int(content["stopped_by_signal"])
     return 0 if content["state"] == State.SUCCEEDED else 1
@@ -50,7 +53,7 @@ def _stand_ins(content: dict[str, Any]) -> str:
     file = load(pipeline_copy(Path(content["work_dir"]) / content["run_id"]))
     found = Configuration.of_json(content.get("configuration", {}))
     repository = Repository.of(file.pipeline, content["file"], StandIns(found).sources)
-    return text_of(after(file.pipeline, steps, repository, found), found)
+    return text_of(after(file.pipeline, steps, repository, found, has_buckets=bool(content["gcs_root"])), found)
 
 
 def run_options(options: argparse.Namespace) -> Options:

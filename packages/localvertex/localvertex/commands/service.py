@@ -17,6 +17,7 @@ from localvertex.api.metadata.metadata import Metadata
 from localvertex.api.pipeline_jobs.pipeline_jobs import PipelineJobs
 from localvertex.api.rest.storage.storage import Storage
 from localvertex.api.rest.store import Store
+from localvertex.api.rpc import carried
 from localvertex.api.schedules.clock import Clock
 from localvertex.api.schedules.schedules import Schedules
 from localvertex.api.steps.methods import Method, Methods, StepApi
@@ -111,7 +112,7 @@ class Service:
     @property
     def routes(self) -> list[Route]:
         """The console, and what Cloud Storage's clients call."""
-        return [*self.console.routes, *self.storage.routes]
+        return [carried.ROUTE, *self.console.routes, *self.storage.routes]
 
     @property
     def collections(self) -> dict[str, Methods]:

@@ -23,8 +23,8 @@ from localvertex._base.userinput.spelling import join_or
 from localvertex.containers.programs import is_python, python_target
 from localvertex.credentials.isolation import STEP_PYTHON
 from localvertex.errors import Refusal
-from localvertex.processes import environments
-from localvertex.processes.interpreters import OWN, Interpreter, read
+from localvertex.processes import environments, pins
+from localvertex.processes.interpreters import OWN, Interpreter, find, named
 from localvertex.processes.processes import Processes
 from localvertex.values.arguments import CommandPrefixes
 from localvertex.values.configuration import Configuration, quoted
@@ -56,7 +56,10 @@ _MAX_CODE_BYTES, _MAX_FILES = 50_000_000, 100_000
 
 _SYSTEM_FOLDERS = frozenset(map(Path, ("/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin")))
 
-_PLAIN_IMAGES = ("python:", "docker.io/library/python:", "docker.io/python:")
+_PLAIN = re.compile(r"(?:docker\.io/(?:library/)?)?python:(3\.\d+)?")
+"""An image with nothing but Python; its minor version."""
+
+_KFP = re.compile(r"\bkfp==")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -241,7 +244,7 @@ class StandIns:
     def __init__(self, configuration: Configuration | None = None) -> None:
         configuration = configuration or Configuration()
         default = configuration.packages.get("python")
-        self._default = read(Path(default)) if default else OWN
+        self._default = named(default) if default else OWN
         self._images = {}
         for image, table in configuration.image.items():
             if "path" in table and not os.path.isdir(table["path"]):
@@ -258,7 +261,7 @@ class StandIns:
                 path=Path(table["path"]) if "path" in table else None,
                 command=command,
                 packages=tuple(table.get("packages", ())),
-                python=read(Path(python)) if python else OWN,
+                python=named(python) if python else OWN,
             )
 
     def code_digests(self, work_dir: Path, command_prefixes: CommandPrefixes) -> dict[str, str]:
@@ -282,8 +285,8 @@ class StandIns:
         untagged = _TAG.sub("", image)
         names = (image, untagged, _TAG.sub("", untagged))
         found = next((self._images[name] for name in names if name in self._images), StandIn())
-        if found.python is OWN and self._default is not OWN and any(_EXECUTOR in str(word) for word in words):
-            return replace(found, python=self._default)
+        if found.python is OWN and any(_EXECUTOR in str(word) for word in words):
+            return replace(found, python=self._default if self._default is not OWN else _of_image(image, words))
         return found
 
     def check(self, images: set[str]) -> None:
@@ -298,6 +301,14 @@ class StandIns:
                 raise UserError(f'[image."{name}"]: no step uses this container image; did you mean "{near}"?')
 
 
+def _of_image(image: str, words: Iterable[str]) -> Interpreter:
+    """Return the interpreter of a plain image, if it is here, for a step that installs kfp and what this one lacks."""
+    minor, script = _other_python(image), next((each for each in map(str, words) if "pip install" in each), "")
+    pinned = [each for each in pins.unsatisfied(script) if not _KFP.match(each)] if minor else []
+    python = find(minor) if pinned and _KFP.search(script) else None
+    return python if python and (python.has("pip") or python.has("ensurepip")) else OWN
+
+
 def source_of(text: str, image: str, command: Sequence[str], step: str = "") -> Refusal:
     """Return the refusal of an image whose source the user can name, and its entry point where there is no command."""
     entry = {} if command else {"command": ["python", "-m", "program"]}
@@ -306,11 +317,30 @@ def source_of(text: str, image: str, command: Sequence[str], step: str = "") -> 
 
 def is_plain(image: str) -> bool:
     """Return whether an image has nothing but Python: what it lacks is missing on Vertex AI, too."""
-    return not image or image.startswith(_PLAIN_IMAGES)
+    return not image or _PLAIN.match(image) is not None
+
+
+def _other_python(image: str) -> str:
+    """Return the version of a plain image's Python, such as "3.9"; empty for this one's and for other images."""
+    found = _PLAIN.match(image)
+    return "" if found is None or found[1] in (None, OWN.minor) else found[1]
+
+
+def missing_python(image: str) -> str:
+    """Return what to do for the Python of a plain image, as the end of a sentence; empty if it is here."""
+    minor = _other_python(image)
+    way_on = f"which is not installed here; install it, for example by `pyenv install {minor}`, and run the file again"
+    return f"; its image has Python {minor}, {way_on}" if minor and not find(minor) else ""
 
 
 def advice(image: str, module: str, repository: Repository) -> Refusal:
     """Return what a user does for a step that lacks a module of its base image."""
+    if is_plain(image):
+        minor = _other_python(image)
+        if minor and (python := find(minor)) and python.has(module.partition(".")[0]):
+            text = f'Python {minor} of its image has {module}; add to [image.{quoted(image)}]: python = "{minor}"'
+            return Refusal(text, table=("image", image), content={"python": minor})
+        return Refusal("")
     table, python = f"[image.{quoted(image)}]", 'python = "VENV/bin/python" with an environment that has it'
     if folder := repository.source_of(module):
         text = f"its base image has {module}, and so has this repository; add to {table}: path = {quoted(folder)}"

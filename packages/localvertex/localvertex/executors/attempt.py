@@ -10,13 +10,15 @@ from typing import Any
 from localvertex._base.compiled.payload import PLACEHOLDER
 from localvertex._base.compiled.spec import Component, Container, Importer
 from localvertex._base.step_endpoint import IMAGES
-from localvertex.containers import leftovers
+from localvertex.containers import leftovers, memory
 from localvertex.containers.call import Prepared
 from localvertex.containers.mounts import artifact_paths
 from localvertex.containers.stand_ins import StandIn
 from localvertex.errors import TaskFailed
 from localvertex.executors.context import Context
 from localvertex.jobs import JobStatus
+from localvertex.machines import load_catalogue
+from localvertex.machines.catalogue import nearest
 from localvertex.processes import environments
 from localvertex.values.arguments import expand_arguments, present_inputs
 from localvertex.values.placeholders import Scope, Unresolvable, resolve_text
@@ -43,6 +45,8 @@ class Attempt:
     """Whether another step of the run that does not wait for this one has not ended."""
     report_exit: Callable[[int], None]
     """Receives the exit code of the step's process."""
+    report_memory: Callable[[memory.Memory | None], None]
+    """Receives the peak memory of the step's process."""
     report_custom_job: Callable[[JobStatus], None]
     """Receives the status of the step's custom job."""
 
@@ -114,6 +118,11 @@ class Attempt:
             writable=self.readable[1:],
         )
         code = processes.wait(process)
+        machine = nearest.of_step(load_catalogue(), self.container.resources)
+        found = memory.of(prepared.command, process.peak_bytes, machine)
+        self.report_memory(found)
+        if found and found["severity"]:
+            self.warn(found["text"])
         for line in process.discarded:
             self.warn(line)
         if prepared.has_mask:

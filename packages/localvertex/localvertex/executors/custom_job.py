@@ -86,6 +86,7 @@ def run(job: CustomJob, attempt: Attempt, project: str, trial: TrialRun | None =
             private_dir=context.private_dir,
             project=project,
             buckets=context.buckets.root,
+            keeps_addresses=context.buckets.keeps_addresses,
             readable=(context.run_dir, *context.given_paths),
         ),
         processes=context.processes,

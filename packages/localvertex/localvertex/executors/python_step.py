@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from localvertex._base.compiled.spec import Container, Importer
 from localvertex.containers.call import Prepared
-from localvertex.containers.stand_ins import StandIn, advice, is_plain
+from localvertex.containers.stand_ins import StandIn, advice, missing_python
 from localvertex.errors import TaskFailed
 from localvertex.executors.attempt import Attempt
 from localvertex.processes import environments, logs, old_kfp, pins
@@ -93,8 +93,8 @@ class PythonStepExecutor:
         if code != 0:
             reason, module = logs.failure_text(code, attempt.log), missing_module(logs.last_exception(attempt.log))
             image = attempt.container.image
-            if module and not is_plain(image):
-                reason += f"; {advice(image, module, attempt.context.repository)}"
+            if module and (way_on := advice(image, module, attempt.context.repository)):
+                reason += f"; {way_on}"
             raise TaskFailed(reason, exit_code=code)
 
 
@@ -118,17 +118,21 @@ def _own_environment(command: list[str], attempt: Attempt) -> tuple[Path | None,
     is_old = not any(MODULE in part for part in command)
     afterwards = ["python3", old_kfp.__file__] if is_old else ["true"]
     install = [*command[:2], script, *afterwards] if can_split else []
-    environment = environments.build(
-        _identity(script, command),
-        install,
-        private_dir=attempt.context.private_dir,
-        processes=attempt.context.processes,
-        cwd=attempt.folder,
-        env=attempt.environment(),
-        log=attempt.log,
-        report=attempt.warn,
-        python=attempt.stand_in.python,
-    )
+    try:
+        environment = environments.build(
+            _identity(script, command),
+            install,
+            private_dir=attempt.context.private_dir,
+            processes=attempt.context.processes,
+            cwd=attempt.folder,
+            env=attempt.environment(),
+            log=attempt.log,
+            report=attempt.warn,
+            python=attempt.stand_in.python,
+        )
+    except TaskFailed as error:
+        text = f"{error}{missing_python(attempt.container.image)}"
+        raise TaskFailed(text, exit_code=error.exit_code, is_retryable=error.is_retryable) from None
     return environment, command[3:] if can_split else command
 
 

@@ -59,6 +59,7 @@ def execute(options: argparse.Namespace) -> int:
     if not folder.is_dir():
         raise UserError(f"{reading.display(folder)} is not a folder; give the folder of a repository")
     rows, test_folders = search(folder)
+    options.answer["pipelines"] = [{**vars(each), "proposal": text_of(each.proposal, Configuration())} for each in rows]
     for each in rows:
         _print_row(each)
     compiled = [each for each in rows if each.is_compiled]
@@ -74,11 +75,15 @@ def execute(options: argparse.Namespace) -> int:
     runnable = [each for each in compiled if each.verdict in (verdicts.RUNS, verdicts.NEEDS)] or [best]
     text = text_of(_tables(compiled), Configuration())
     lines = [f"# {one_line(line)}" if line else "" for line in text.splitlines()]
-    codes = [
-        _write(folder, Path(FILE), _CONFIGURATION.format("\n".join(lines) or "# Nothing is needed so far.")),
-        _write(folder, place / _TEST_FILE, _HEAD.format(depth=len(place.parts)) + "".join(_tests(runnable))),
+    files = {
+        Path(FILE): _CONFIGURATION.format("\n".join(lines) or "# Nothing is needed so far."),
+        place / _TEST_FILE: _HEAD.format(depth=len(place.parts)) + "".join(_tests(runnable)),
+    }
+    codes = {path: _write(folder, path, content) for path, content in files.items()}
+    options.answer["files"] = [
+        {"path": str(path), "is_written": code == cli.DONE, "text": files[path]} for path, code in codes.items()
     ]
-    return max(codes)
+    return max(codes.values())
 
 
 def _print_row(row: Row) -> None:

@@ -60,7 +60,7 @@ def service_environment(
     if config:
         env |= {TF_CONFIG: json.dumps(config)}
     env |= _torch_variables(job, replica, addresses)
-    base = job.base_output_directory.rstrip("/")
+    base = (job.output_uri or job.base_output_directory).rstrip("/")
     if base:
         env |= {name: f"{base}/{folder}/" for name, folder in OUTPUT_FOLDERS.items()}
     if job.trial:

@@ -43,6 +43,7 @@ class Pool:
     """Empty: the image's own, which only a container engine knows."""
     arguments: tuple[str, ...]
     env: dict[str, str]
+    machine_type: str = ""
     num_gpus: int = 0
     """GPUs of each replica."""
     is_python_package: bool = False
@@ -133,6 +134,8 @@ class CustomJob:
     pools: tuple[Pool, ...]
     scheduling: Scheduling
     base_output_directory: str = ""
+    output_uri: str = ""
+    """The base output directory as replicas see it, where that is another text."""
     spec: dict[str, Any] = field(default_factory=dict)
     """The CustomJobSpec in the API's snake_case, as replicas receive it."""
     trial: TrialVariables | None = None
@@ -241,6 +244,7 @@ def _pool_of(number: int, fields: dict[str, Any], choice: Choice) -> Pool:
         entry_point=direct or entry_point,
         arguments=() if direct else arguments,
         env=_variables(number, container.get("env", ())),
+        machine_type=fields.get("machine_spec", {}).get("machine_type", ""),
         num_gpus=int(fields.get("machine_spec", {}).get("accelerator_count", 0)),
         is_python_package=bool(package),
         package_uris=tuple(package.get("package_uris", ())),

@@ -7,10 +7,12 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from localvertex._base.lines import WriteLine
+from localvertex.containers.memory import Memory, largest, of
 from localvertex.jobs.goodput.event_files import EventFiles
 from localvertex.jobs.goodput.timeline import Span
 from localvertex.jobs.job import Replica
 from localvertex.jobs.status import ReplicaStatus
+from localvertex.machines import load_catalogue
 from localvertex.processes import logs
 from localvertex.processes.network.metadata_server import MetadataServer
 from localvertex.processes.processes import Process, Processes
@@ -44,6 +46,8 @@ class ReplicaProcess:
     has_mask: bool = True
     spans: list[Span] = field(default_factory=list)
     is_running: bool = False
+    memory: Memory | None = None
+    """Of its largest process that has ended."""
     _process: Process | None = None
 
     @property
@@ -79,6 +83,7 @@ class ReplicaProcess:
             is_running=self.is_running,
             num_starts=self.num_starts,
             exit_code=ended[-1] if ended else None,
+            memory=self.memory,
             job_id=job_id,
             spans=tuple(replace(span) for span in self.spans),
             event_log=events.log(self.name),
@@ -109,6 +114,10 @@ class ReplicaProcess:
 
         def wait() -> None:
             code = self.processes.wait(process)
+            machine = load_catalogue().machines.get(self.replica.pool.machine_type)
+            self.memory = largest([self.memory, of(self.command, process.peak_bytes, machine)])
+            if self.memory and self.memory["severity"]:
+                self.warn(f"{self.name}: {self.memory['text']}")
             for line in process.discarded:
                 self.warn(line)
             on_exit(Exit(replica=self, number=number, code=code))

@@ -68,7 +68,9 @@ def run_job(
         TaskFailed: The job could not be started.
     """
     ledger = ledger or FaultLedger()
-    job = replace(job, base_output_directory=workspace.to_local_path(job.base_output_directory))
+    base = job.base_output_directory
+    output_uri = base if workspace.keeps_addresses else ""
+    job = replace(job, base_output_directory=workspace.to_local_path(base), output_uri=output_uri)
     containers = containers or Choice()
     images.check(job, containers)
     faults.check_for(job, injected)

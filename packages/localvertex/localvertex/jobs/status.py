@@ -12,6 +12,7 @@ from typing import Any
 from localvertex._base.userinput import atomic_write
 from localvertex._base.userinput.errors import UserError
 from localvertex._base.userinput.reading import read_bytes
+from localvertex.containers.memory import Memory
 from localvertex.jobs.goodput.event_files import EventLog
 from localvertex.jobs.goodput.progress import Progress
 from localvertex.jobs.goodput.timeline import Span
@@ -59,6 +60,8 @@ class Workspace:
     """Files and folders that container commands may read."""
     buckets: Path | None = None
     """A folder with one folder per bucket; None where gs:// means Cloud Storage itself."""
+    keeps_addresses: bool = False
+    """Whether replicas get gs:// as it is."""
 
     def to_local_path(self, uri: str) -> str:
         """Return the URI, or the path of a bucket's object where buckets are folders.
@@ -78,6 +81,8 @@ class ReplicaStatus(Progress):
     num_starts: int
     exit_code: int | None = None
     """The exit code of its last process that has ended."""
+    memory: Memory | None = None
+    """Of its largest process that has ended."""
     job_id: str = ""
     """The id of the job that fault requests name; each attempt at a step is another job."""
     spans: tuple[Span, ...] = ()

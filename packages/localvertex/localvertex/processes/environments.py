@@ -222,4 +222,8 @@ def create(folder: Path, base: Path | None = None, *, python: Interpreter = OWN,
     (folder / "pip.conf").touch()
     parents = [str(_packages(base))] if base else users
     lines = [f"import site; site.addsitedir({path!r})" for path in parents]
+    # Images of Python up to 3.11 have setuptools, with pkg_resources; its archive comes with such a Python.
+    lines += [
+        str(each) for path in python.search_path for each in Path(path).glob("ensurepip/_bundled/setuptools-*.whl")
+    ]
     (_packages(folder) / _PARENT).write_text("\n".join(lines) + "\n")

@@ -1,14 +1,16 @@
 """Python interpreters: this one, and others that the user names for packages or a version that this one lacks."""
 
 import os
-import shutil
+import re
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib.machinery import PathFinder
 from pathlib import Path
 
 from localvertex._base.userinput.errors import UserError
+from localvertex._base.userinput.spelling import quote
 from localvertex.processes.answers import ask
 
 _OLDEST, _NEWEST = 8, 13
@@ -77,21 +79,35 @@ def read(path: Path) -> Interpreter:
     return Interpreter(path=path, version=version, prefix=prefix, search_path=tuple(filter(None, search_path)))
 
 
+def named(text: str) -> Interpreter:
+    """Return the interpreter at a path, or of a version such as "3.9".
+
+    Raises:
+        UserError: There is none, see `read`.
+    """
+    found = read(Path(text)) if "/" in text else find(text)
+    if found is None:
+        ways = f"install it, for example by `pyenv install {text}`, or give the path of an interpreter"
+        raise UserError(f"python = {quote(text)}: Python {text} is not installed here, by pyenv, uv or on PATH; {ways}")
+    return found
+
+
 def others() -> list[Interpreter]:
-    """Return the interpreters of other versions on PATH, and those that uv finds, the newest first."""
-    found = []
-    for minor in range(_NEWEST, _OLDEST - 1, -1):
-        name = f"3.{minor}"
-        for path in filter(None, (shutil.which(f"python{name}"), _found_by_uv(name))):
-            try:
-                found.append(read(Path(path)))
-                break
-            except UserError:
-                continue  # For example the shim of a version that its manager does not have.
-    return [each for each in found if each.minor != OWN.minor]
+    """Return the interpreters of other versions on this machine, the newest first."""
+    found = [find(f"3.{minor}") for minor in range(_NEWEST, _OLDEST - 1, -1)]
+    return [each for each in found if each and each.minor != OWN.minor]
 
 
-def _found_by_uv(version: str) -> str:
-    words = ["uv", "python", "find", "--no-project", "--system", version]
-    env = os.environ | {"UV_PYTHON_DOWNLOADS": "never", "UV_OFFLINE": "1"}
-    return ask(words, seconds=_MAX_SECONDS, env=env).stdout.strip()
+def find(minor: str) -> Interpreter | None:
+    """Return the newest interpreter of a version, such as "3.9", that pyenv, uv or PATH has; nothing is downloaded."""
+    name, env = f"python{minor}", os.environ
+    uv = env.get("UV_PYTHON_INSTALL_DIR") or f"{env.get('XDG_DATA_HOME') or '~/.local/share'}/uv/python"
+    managed = {env.get("PYENV_ROOT") or "~/.pyenv": f"versions/{minor}.*", uv: f"cpython-{minor}.*"}
+    found = [path for folder, each in managed.items() for path in Path(folder).expanduser().glob(f"{each}/bin/{name}")]
+    found.sort(key=lambda path: [*map(int, re.findall(r"\d+", path.parts[-3]))], reverse=True)
+    for path in (*found, *(Path(folder, name) for folder in os.get_exec_path())):
+        # A shim may be of a version that its manager does not have.
+        with suppress(UserError):
+            if path.is_file() and (python := read(path)).minor == minor:
+                return python
+    return None

@@ -48,6 +48,8 @@ class Process:
         self._stand_in = covered.stand_in
         self.num_left = 0
         """Processes that were alive when the command had ended, and that its supervisor ended then."""
+        self.peak_bytes = 0
+        """The most memory that its processes had together, when it has ended; 0 if unknown."""
         self.discarded: list[str] = []
         """A line for each entry of the work folder that was not its to write, when it has ended."""
         kept = [other_end.fileno()] if hold is None else [other_end.fileno(), hold]
@@ -82,8 +84,9 @@ class Process:
         """Wait for the end and return the command's exit code, 128 + signal when a signal ended it."""
         code = self._process.wait()
         with self._lock, self._lifeline:
-            with suppress(OSError):
-                self.num_left = sum(self._lifeline.recv(1))
+            # A supervisor that was killed has written nothing.
+            with suppress(OSError, ValueError):
+                self.num_left, self.peak_bytes = map(int, self._lifeline.recv(64).split(b","))
         self._sink.wait()
         self._collect()
         return code if code >= 0 else 128 - code

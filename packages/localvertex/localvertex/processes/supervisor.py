@@ -5,8 +5,9 @@ words of CLEAN_UP are a command that runs after COMMAND, however that ended; N m
 used. Each byte that arrives on the file descriptor LIFELINE is the number of a signal for the command's process group.
 0 and end of file mean stop: SIGTERM first, SIGKILL after the grace time. A parent that dies, in any way, closes the
 lifeline too, so no process outlives it. The file descriptor HELD is only kept open until the end.
-Exits with the command's code, or 128 + signal as a container does. Before that it writes a byte to LIFELINE: how many
-processes a command that was not killed has left. Standard library and linux.py only.
+Exits with the command's code, or 128 + signal as a container does. Before that it writes `LEFT,BYTES` to LIFELINE: how
+many processes a command that was not killed has left, and the most memory that all its processes had together.
+Standard library and linux.py only.
 """
 
 import os
@@ -37,6 +38,9 @@ _MAX_CLEAN_UP_SECONDS = 30.0
 
 _POLL_SECONDS = 0.1
 """How often a stop looks for remaining processes; only Linux reports the end of other processes' children."""
+
+_SAMPLE_SECONDS, _SAMPLE_FACTOR = 0.5, 50
+"""Between two looks at the memory of all processes, which take at most one part in so many of the time."""
 
 _SETTLE_SECONDS = 0.1
 """For which a command's other processes, such as resource trackers, may end by themselves."""
@@ -133,24 +137,29 @@ def _received(lifeline: int) -> bytes:
         return b""
 
 
-def _supervise(child: int, lifeline: int, grace_seconds: float, wakeup: int) -> int:
-    """Wait for the command, forward signals, stop it when the lifeline closes, and return its exit code.
+def _supervise(child: int, lifeline: int, grace_seconds: float, wakeup: int) -> tuple[int, int]:
+    """Wait for the command, forward signals, stop it when the lifeline closes; return its exit code and peak memory.
 
     A stop that ends a shell at once leaves the program that the shell started its grace time.
     """
     waiting = [lifeline, wakeup]
     kill_at: float | None = None
     code: int | None = None
+    peak_bytes, look_at = 0, time.monotonic() + _SAMPLE_SECONDS
     while True:
-        timeout = None if kill_at is None else max(0.0, min(_POLL_SECONDS, kill_at - time.monotonic()))
-        ready, _, _ = select.select(waiting, [], [], timeout)
+        until = look_at if kill_at is None else min(look_at, kill_at, time.monotonic() + _POLL_SECONDS)
+        ready, _, _ = select.select(waiting, [], [], max(0.0, until - time.monotonic()))
+        if not ready and (start := time.monotonic()) >= look_at:
+            peak_bytes = max(peak_bytes, linux.tree_bytes(os.getpid()))
+            end = time.monotonic()
+            look_at = end + max(_SAMPLE_SECONDS, _SAMPLE_FACTOR * (end - start))
         if wakeup in ready:
             os.read(wakeup, 4096)
         ended = _reap(child)
         code = code if ended is None else ended
         is_stopped = kill_at is not None and code == 128 + signal.SIGTERM
         if code is not None and not (is_stopped and _are_left(child)):
-            return code
+            return code, peak_bytes
         if lifeline in ready:
             numbers = _received(lifeline)
             for number in numbers.replace(_STOP, b""):
@@ -165,7 +174,7 @@ def _supervise(child: int, lifeline: int, grace_seconds: float, wakeup: int) -> 
             _signal_all(child, signal.SIGKILL)
             if code is not None and not linux.is_used():
                 # Processes that are not reaped are members of the group, too.
-                return code
+                return code, peak_bytes
             kill_at = time.monotonic() + 1.0
 
 
@@ -181,16 +190,13 @@ def prepare() -> int:
     return wakeup
 
 
-def _report_left(lifeline: int) -> None:
-    """Write how many processes the command has left, on Linux."""
+def _num_left() -> int:
+    """Return how many processes the command has left, on Linux."""
     deadline = time.monotonic() + _SETTLE_SECONDS
     while (left := linux.descendants(os.getpid())) and time.monotonic() < deadline:
         time.sleep(0.01)
         _reap(0)
-    try:
-        os.write(lifeline, bytes([min(len(left), 255)]))
-    except OSError:
-        pass  # The parent has ended.
+    return len(left)
 
 
 def clean_up(child: int) -> None:
@@ -245,10 +251,13 @@ def main() -> None:
     child = _fork_command(kept[0])
     if child == 0:
         execute(command)
-    code = _supervise(child, kept[0], grace_seconds, wakeup)
+    code, peak_bytes = _supervise(child, kept[0], grace_seconds, wakeup)
     # With a machine that is lost, all processes are.
-    if code != 128 + signal.SIGKILL:
-        _report_left(kept[0])
+    left = 0 if code == 128 + signal.SIGKILL else _num_left()
+    try:
+        os.write(kept[0], f"{left},{max(peak_bytes, linux.largest_bytes())}".encode())
+    except OSError:
+        pass  # The parent has ended.
     if clean_up_command:
         _run_to_end(clean_up_command)
     clean_up(child)

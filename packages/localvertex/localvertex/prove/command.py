@@ -4,7 +4,9 @@ import argparse
 import shutil
 import textwrap
 from datetime import UTC, datetime
+from pathlib import Path
 
+from localvertex._base.json_text import encode
 from localvertex._base.userinput import outputs, paths
 from localvertex._base.userinput.errors import UserError
 from localvertex.prove import numbers, report, reproducer, subject
@@ -12,7 +14,6 @@ from localvertex.prove.comparison import BAD
 from localvertex.prove.faults import FaultKind
 from localvertex.prove.prove import prove
 from localvertex.runner.options import Options
-from localvertex.values.json_text import encode
 
 PAGE = "prove.html"
 
@@ -26,8 +27,9 @@ def execute(options: argparse.Namespace, run_options: Options) -> int:
     if wrong := [name for name in options.fault if name not in [*FaultKind]]:
         raise UserError(f"--fault {wrong[0]!r}: expected {', '.join(FaultKind)}")
     outputs.check_folder("--work-dir", run_options.work_dir)
-    if options.json:
-        outputs.check_file("--json", options.json)
+    file = options.json if isinstance(options.json, Path) else None
+    if file:
+        outputs.check_file("--json", file)
     if (given := options.reproducer) and given.exists() and (not given.is_dir() or any(given.iterdir())):
         raise UserError(f"--reproducer={paths.display(str(given))} is not empty; give a new folder")
     patterns = [numbers.pattern(text) for text in options.number]
@@ -58,8 +60,9 @@ def execute(options: argparse.Namespace, run_options: Options) -> int:
                 reproducer.write(target, each, result, place / "undisturbed-1")
                 print(f"reproducer: {target}")
     contents = {folder / PAGE: report.page(proofs)}
-    if options.json:
-        contents[options.json] = encode(list(map(report.as_json, proofs))) + b"\n"
+    options.answer |= {"proofs": list(map(report.as_json, proofs)), "page": str(folder / PAGE)}
+    if file:
+        contents[file] = encode(options.answer["proofs"]) + b"\n"
     outputs.write(contents)
     print(f"curves: {folder / PAGE}", *map(report.summary, proofs), sep="\n")
     codes = {proof.exit_code for proof in proofs}

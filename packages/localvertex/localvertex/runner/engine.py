@@ -148,8 +148,9 @@ def check(
     """
     file = file if isinstance(file, PipelineFile) else open_file(Path(file), options, parameters=parameters or {})
     declared, known = file.pipeline.root.input_parameters, _given(file, parameters or {}, options)
-    if reasons := _value_refusals(file, {**file_values(file), **convert_all(declared, known)}, options):
-        raise _refused(file, [*_missing_parameters(file, known), *reasons], options)
+    values = {**file_values(file), **convert_all(declared, known)}
+    if reasons := [*_missing_parameters(file, known), *_value_refusals(file, values, options)]:
+        raise _refused(file, reasons, options)
     values = complete(declared, known)
     parent = artifact_parent(options.project, options.region)
     given = input_artifacts.resolve(file.pipeline, artifacts or {}, parent)

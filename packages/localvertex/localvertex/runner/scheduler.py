@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 
 from localvertex._base.compiled.spec import Container, Importer, Pipeline
+from localvertex.containers.memory import largest
 from localvertex.executors.context import Context
 from localvertex.processes import logs
 from localvertex.runner.agenda import Agenda
-from localvertex.runner.step_attempt import AttemptOutcome, AttemptProgress, run_attempt
+from localvertex.runner.step_attempt import AttemptMemory, AttemptOutcome, AttemptProgress, run_attempt
 from localvertex.runner.task_inputs import InputError, complete_inputs, explanations, resolve_inputs
 from localvertex.runner.task_tree import collect_dag, collect_loop, iterations, tasks_of
 from localvertex.store import executor_files
@@ -25,6 +26,9 @@ class Stop:
     """A request to stop the run."""
 
     at_once: bool = False
+
+
+_Event = AttemptMemory | AttemptOutcome | AttemptProgress | Stop
 
 
 class Scheduler:
@@ -53,7 +57,7 @@ class Scheduler:
         self._agenda = Agenda()
         self._finished = finished
         # SimpleQueue: `put` may be called from a signal handler.
-        self._events: SimpleQueue[AttemptOutcome | AttemptProgress | Stop] = SimpleQueue()
+        self._events: SimpleQueue[_Event] = SimpleQueue()
         self._num_running = 0
         self._starting: list[Task] = []
         self._is_stopping = False
@@ -83,11 +87,13 @@ class Scheduler:
             for event in self.events(min(waits, default=None)):
                 self.handle(event, root)
 
-    def handle(self, event: AttemptOutcome | AttemptProgress | Stop, root: Task) -> None:
+    def handle(self, event: _Event, root: Task) -> None:
         """Handle an event."""
         if isinstance(event, AttemptProgress):
             event.task.custom_job = event.custom_job
             self._on_progress(event.task)
+        elif isinstance(event, AttemptMemory):
+            event.task.memory = largest([event.task.memory, event.memory])
         elif isinstance(event, AttemptOutcome):
             self._num_running -= 1
             self.accept(event)
@@ -97,9 +103,9 @@ class Scheduler:
             for task in root.walk():
                 self._agenda.consider(task)
 
-    def events(self, wait_seconds: float | None) -> list[AttemptOutcome | AttemptProgress | Stop]:
+    def events(self, wait_seconds: float | None) -> list[_Event]:
         """Return all pending events; wait for the first one, `wait_seconds` at most."""
-        found: list[AttemptOutcome | AttemptProgress | Stop] = []
+        found: list[_Event] = []
         try:
             found.append(self._events.get(timeout=wait_seconds))
             while True:

@@ -9,6 +9,7 @@ from typing import Any
 
 from localvertex._base.compiled.spec import Container, Importer
 from localvertex._base.userinput.temporary import temporary_folder
+from localvertex.containers.memory import Memory
 from localvertex.credentials.secrets import is_masked
 from localvertex.errors import Cancelled, TaskFailed
 from localvertex.executors import find_executor, has_replicas
@@ -43,7 +44,15 @@ class AttemptProgress:
     custom_job: dict[str, Any]
 
 
-Observe = Callable[[AttemptProgress], None]
+@dataclass(frozen=True, kw_only=True)
+class AttemptMemory:
+    """The peak memory of the process of an attempt, which has ended."""
+
+    task: Task
+    memory: Memory | None
+
+
+Observe = Callable[[AttemptProgress | AttemptMemory], None]
 
 
 def run_attempt(
@@ -57,6 +66,8 @@ def run_attempt(
     try:
         if executor is None:
             return AttemptOutcome(task=task, state=State.GIVEN, outputs=_give(task, context))
+        if task.component.keeps_addresses:
+            context = replace(context, buckets=replace(context.buckets, keeps_addresses=True))
         _learn_secrets(task, executor, context)
         key = _cache_key(task, executor, context)
         if key and (cached := _find_cached(task, key, context)) is not None:
@@ -208,6 +219,7 @@ def execute(
             context=context,
             has_open_others=task.has_open_others,
             report_exit=exit_codes.append,
+            report_memory=lambda found: observe(AttemptMemory(task=task, memory=found)),
             report_custom_job=lambda status: observe(AttemptProgress(task=task, custom_job=status.as_json())),
         )
         try:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from localvertex._base.compiled.spec import Pipeline
+from localvertex._base.json_text import encode
 from localvertex._base.userinput import atomic_write
 from localvertex.processes.sinks import MASK
 from localvertex.show import bundle
@@ -23,7 +24,6 @@ from localvertex.show.view.live import LiveJob
 from localvertex.store import record
 from localvertex.store.task import State
 from localvertex.values.buckets import Buckets
-from localvertex.values.json_text import encode
 
 _MAX_LOG_BYTES, _MAX_LOGS_BYTES = 64 << 10, 4 << 20
 """Of one log, and of all logs; the page links the files."""

@@ -81,6 +81,7 @@ def of_task(task: Task, run_dir: Path) -> dict[str, Any]:
         "end_time": timestamp(task.ended_at),
         "attempts": task.attempts,
         "exit_code": task.exit_code,
+        "memory": task.memory,
         "cache_hit": task.state is State.SKIPPED,
         "restored": task.is_restored,
         "num_resumes": task.num_resumes if task.is_step else None,

@@ -10,6 +10,7 @@ from typing import Any
 from uuid import uuid4
 
 from localvertex._base.compiled.spec import Component, TaskSpec
+from localvertex.containers.memory import Memory
 
 _GENERATED_GROUP = re.compile(r"(exit-handler|condition|condition-branches|for-loop)-\d+")
 """How kfp's compiler names the dags of dsl.ExitHandler, dsl.If, dsl.Elif, dsl.Else and dsl.ParallelFor."""
@@ -87,6 +88,8 @@ class Task:
     idle_seconds: float = 0.0
     """Of the run itself: the time between its ends and the next resumes."""
     exit_code: int | None = None
+    memory: Memory | None = None
+    """The largest of its attempts."""
     log: Path | None = None
     uuid: str = field(default_factory=lambda: str(uuid4().int >> 66))
     """`{{$.pipeline_task_uuid}}`."""

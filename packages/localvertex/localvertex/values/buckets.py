@@ -63,6 +63,8 @@ class Buckets:
     """Files and folders of the user by their gs:// address, for reading only: they are no outputs' place."""
     copies: Mapping[Path, Path] | None = None
     """The run's own copies of them, for its programs, which may write to what they read; None: programs get none."""
+    keeps_addresses: bool = False
+    """Whether a program gets gs:// as it is, because it calls Cloud Storage, which leads to the folders, too."""
 
     @classmethod
     def of_record(cls, content: dict[str, Any]) -> "Buckets":
@@ -196,7 +198,7 @@ class Buckets:
         if not uri.startswith((_SCHEME, _MOUNT)):
             return uri
         given = self.given_file(uri, copied=True)
-        return str(given) if given else self.path_of(uri) if self.root else uri
+        return str(given) if given else self.path_of(uri) if self.root and not self.keeps_addresses else uri
 
     def model_files(self, uri: str) -> str:
         """Return the local path of a model's files, which must exist; the URI where they are not on this machine.

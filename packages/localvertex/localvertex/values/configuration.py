@@ -5,9 +5,12 @@
     [step.train-model]                      # the task's path in the graph, for example "group.train-model"
     outputs = {model = "given/model", accuracy = 0.93}
 
+    [step.read-csv]
+    addresses = "gs"                        # gs:// stays so for a step that parses it; or "folder", the default
+
     [image."europe-docker.pkg.dev/p/r/train:1"]
     path = "src"                            # the source folder of the image's code
-    python = ".venv-tf/bin/python"          # its interpreter
+    python = ".venv-tf/bin/python"          # its interpreter; or a version that is installed here, "3.9"
     packages = ["torch==2.9.1"]             # packages of the image, installed as a step's own are
     command = ["python", "-m", "training"]  # what runs before the container's arguments
 
@@ -47,7 +50,7 @@ FILE = "localvertex.toml"
 MAX_BYTES = 2**20
 
 _TYPES = {dict: "a table", list: "a list of texts", str: "a text", bool: "true or false"}
-_STEPS: dict[str, Any] = {"*": {"outputs": dict}}
+_STEPS: dict[str, Any] = {"*": {"outputs": dict, "addresses": str}}
 _TABLES: dict[str, dict[str, Any]] = {
     "step": _STEPS,
     "image": {"*": {"path": Path, "python": Path, "packages": list, "command": list}},
@@ -57,6 +60,8 @@ _TABLES: dict[str, dict[str, Any]] = {
     "pipeline": {"*": {"step": _STEPS, "parameters": {"*": Any}}},
 }
 """The keys of each table with the type of each value, `*` for any name; a path is a text in the file."""
+
+_VERSION = re.compile(r"3\.\d+")
 
 MASK, NO_SANDBOX = _SANDBOXES = ("mask", "none")
 
@@ -208,7 +213,8 @@ def _checked(name: str, value: Any, expected: Any, folder: Path) -> Any:
     if not (is_text_list if kind is list else type(value) is kind):
         raise UserError(f"{name} is {quote(value)}; expected {_TYPES[kind]}")
     if not isinstance(expected, dict):
-        return str(path_in(folder, value)) if expected is Path else value
+        is_path = expected is Path and not (name.endswith(".python") and _VERSION.fullmatch(value))
+        return str(path_in(folder, value)) if is_path else value
     for key in () if "*" in expected else value.keys() - expected:
         known = f"{did_you_mean(key, expected)}; expected {', '.join(expected)}"
         raise UserError(f"[{name}]: unknown key {quote(key)}{known}")

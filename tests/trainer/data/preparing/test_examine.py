@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from PIL import Image, ImageEnhance
 
-from trainer.data.preparing.examine import Examined, examine
 from trainer.data.preparing.quality import likeness, signatures
+from trainer.data.preparing.read import Examined, examine
 
 
 def photograph(seed: int) -> Image.Image:

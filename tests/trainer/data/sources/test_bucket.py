@@ -7,7 +7,7 @@ from PIL import Image
 
 from localvertex._base.userinput.errors import UserError
 from trainer.data.sources import remarks
-from trainer.data.sources.bucket import list_objects
+from trainer.data.sources.factory import list_objects
 from trainer.data.sources.layout import ListedSource
 from vertex_testing.cloud_storage.server import CloudStorage
 

@@ -7,7 +7,7 @@ import pytest
 
 from localvertex._base.userinput.errors import UserError
 from tests.trainer.data.sources.test_folder import write_image
-from trainer.data.sources import bucket, remarks
+from trainer.data.sources import factory, remarks
 from trainer.data.sources.folder import list_folder
 from trainer.data.sources.layout import ListedSource
 
@@ -32,7 +32,7 @@ def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Opener:
         buckets = request.getfixturevalue("server").buckets
         for name in names:
             buckets.put("b", f"data/{name}", b"")
-        return ListedSource(bucket.list_objects("gs://b/data"))
+        return ListedSource(factory.list_objects("gs://b/data"))
 
     return in_folder if request.param == "folder" else in_bucket
 

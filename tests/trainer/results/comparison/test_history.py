@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from trainer.results.comparison.history import ChampionRecord
+from trainer.results.comparison.comparison import ChampionRecord
 from trainer.results.comparison.not_comparable import NotComparable
 
 ABCD = ("a", "b", "c", "d")

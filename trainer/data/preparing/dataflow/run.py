@@ -1,6 +1,7 @@
 """Finds or starts the job of a dataset, waits for its end, and cancels it if this step is stopped."""
 
 import contextlib
+import logging
 import signal
 import sys
 import threading
@@ -10,9 +11,8 @@ from types import FrameType
 from typing import Any
 
 from trainer.command_line import TrainingError
-from trainer.data.preparing.dataflow.service import Job, Service, explain, is_refusal
+from trainer.data.preparing.dataflow.service import Job, Service, emulator, explain, is_refusal
 from trainer.data.preparing.dataflow.settings import Settings
-from trainer.data.preparing.dataflow.submit import submit
 from trainer.google_errors import google_error
 
 _NUM_ERRORS = 3
@@ -182,3 +182,36 @@ def _stop_on_exit() -> Iterator[_Stop]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def submit(settings: Settings, build: Callable[[Any], None]) -> str:
+    """Create the job and return its id; empty if the active job of another step has the name.
+
+    Args:
+        settings: Settings of the job.
+        build: Adds the transforms to a pipeline of Beam.
+    """
+    # Beam logs hundreds of lines on the job; this project reports a refusal as a single line.
+    logging.disable(logging.CRITICAL)
+    try:
+        return _submit(settings, build)
+    finally:
+        logging.disable(logging.NOTSET)
+
+
+def _submit(settings: Settings, build: Callable[[Any], None]) -> str:
+    import apache_beam
+    from apache_beam.options.pipeline_options import PipelineOptions
+    from apache_beam.runners.dataflow.dataflow_runner import DataflowRunner
+    from apache_beam.runners.dataflow.internal.apiclient import DataflowJobAlreadyExistsError
+    from google.api_core.exceptions import Conflict
+
+    flags = settings.arguments()
+    if address := emulator():
+        flags += [f"--dataflow_endpoint={address}", "--no_auth"]
+    pipeline = apache_beam.Pipeline(runner=DataflowRunner(), options=PipelineOptions(flags))
+    build(pipeline)
+    try:
+        return str(pipeline.run().job_id())
+    except (DataflowJobAlreadyExistsError, Conflict):
+        return ""

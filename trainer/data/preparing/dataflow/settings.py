@@ -3,10 +3,11 @@
 import dataclasses
 import hashlib
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from localvertex._base.userinput.errors import UserError
-from localvertex._base.userinput.spelling import quote
+from trainer.settings import check_all, setting
 
 _PATTERNS = {
     "project": (r"(?:[a-z0-9.-]+:)?[a-z][a-z0-9-]{4,28}[a-z0-9]", "the id of the pipeline's project"),
@@ -23,10 +24,9 @@ _PATTERNS = {
     ),
     "service_account": (r"|[a-zA-Z0-9._-]+@[a-zA-Z0-9.-]+", "the e-mail address of a service account"),
 }
-LOCAL, DATAFLOW = _ENGINES = ("local", "dataflow")
+ENGINES = LOCAL, _ = ("local", "dataflow")
 """What reads the images: this machine, or the workers of a Dataflow job."""
-LIMITS = {"max_workers": (1, 4000), "disk_size_gb": (30, 65536)}
-"""Lowest and highest value of each number."""
+WORKERS, DISK_GB = range(1, 4001), range(30, 65537)
 _OF_THE_RUN = ("project", "region", "folder", "image")
 """Fields without a pipeline parameter of the prefix dataflow_."""
 _LONGEST_SECONDS = 24 * 3600
@@ -44,8 +44,8 @@ class Settings:
     image: str
     """Container image of the workers: that of the step, so both have the same packages."""
     machine_type: str = "e2-standard-4"
-    max_workers: int = 10
-    disk_size_gb: int = 50
+    max_workers: int = setting("Maximum number of workers.", WORKERS, default=10)
+    disk_size_gb: int = setting("Disk of each worker.", DISK_GB, default=50)
     subnetwork: str = ""
     service_account: str = ""
     pause_seconds: float = 10.0
@@ -57,8 +57,8 @@ class Settings:
         Raises:
             UserError: A value is wrong.
         """
-        for name in (*_PATTERNS, *LIMITS):
-            check(name, getattr(self, name))
+        check_all(self, "dataflow_")
+        check_texts(vars(self))
         place = re.search(r"regions/([^/]+)", self.subnetwork)
         if place and place[1] != self.region:
             raise UserError(f"{_show('subnetwork')} is in {place[1]}; expected one in the pipeline's {self.region}")
@@ -98,30 +98,16 @@ class Settings:
         ]
 
 
-def check_engine(prepare_engine: str) -> None:
-    """Refuse an engine that does not exist.
+def check_texts(given: Mapping[str, Any]) -> None:
+    """Refuse a wrong text among the given settings.
 
     Raises:
-        UserError: It is not one of _ENGINES.
+        UserError: A value is wrong.
     """
-    if prepare_engine not in _ENGINES:
-        raise UserError(f"prepare_engine={quote(prepare_engine)} does not exist; use local or dataflow")
-
-
-def check(name: str, value: Any) -> None:
-    """Refuse a wrong value of one of the settings.
-
-    Raises:
-        UserError: The value is wrong.
-    """
-    if name in _PATTERNS:
+    for name in _PATTERNS.keys() & given.keys():
         pattern, expected = _PATTERNS[name]
-        if not re.fullmatch(pattern, str(value)):
-            raise UserError(f"{_show(name)} is {value!r}; expected {expected}")
-    elif name in LIMITS:
-        lowest, highest = LIMITS[name]
-        if not isinstance(value, int) or not lowest <= value <= highest:
-            raise UserError(f"{_show(name)} is {value!r}; expected {lowest} to {highest}")
+        if not re.fullmatch(pattern, str(given[name])):
+            raise UserError(f"{_show(name)} is {given[name]!r}; expected {expected}")
 
 
 def _show(name: str) -> str:

@@ -74,7 +74,9 @@ class Distributed:
             UserError: The workers cannot open the images.
         """
         items = batched(map(self._check, images), parts.MAX_IMAGES)
-        for part in self._beam.map(functools.partial(_make, image_size, self._parts_folder), items):
+        for part in self._beam.map(
+            functools.partial(parts.make, image_size=image_size, folder=self._parts_folder), items
+        ):
             yield self._append(*parts.load(self._parts_folder, part.name))
 
     def take_part(self, name: str) -> tuple[list[Row], int]:
@@ -145,10 +147,6 @@ class Distributed:
                     downloads.download(path, file)
             else:
                 shutil.move(path, target)
-
-
-def _make(image_size: int, folder: str, images: Sequence[SourceImage]) -> Part:
-    return parts.make(images, image_size, folder)
 
 
 def _write(folder: str, item: tuple[PlannedShard, Sequence[_Located]]) -> StoredShard:

@@ -10,8 +10,10 @@ from trainer.data.preparing.dataflow import run as jobs
 from trainer.data.preparing.dataflow.settings import Settings
 from trainer.data.preparing.engines import beam, exchange
 from trainer.data.preparing.engines.distributed import Distributed
-from trainer.data.preparing.engines.engine import Engine
 from trainer.data.preparing.engines.local import Local
+
+Engine = Local | Distributed
+"""Both have the same methods, which `Local` describes. Only the engine itself interprets the offsets of its rows."""
 
 
 def make(dataflow: Settings | None, *, file: BinaryIO, parts_folder: str, work_folder: str, is_remote: bool) -> Engine:

@@ -6,7 +6,6 @@ from typing import Any
 
 from exact_resume.files import storage
 from localvertex._base.userinput.errors import UserError
-from trainer.data.preparing.quality.channels import channels_of
 from trainer.data.preparing.quality.kinds import (
     ADVICE,
     FEW_IMAGES,
@@ -18,6 +17,7 @@ from trainer.data.preparing.quality.kinds import (
     NEAR_DUPLICATES,
     SIMILAR_LABELS,
     TEXTS,
+    channels_of,
     kinds_of,
 )
 from trainer.data.preparing.quality.near_duplicates import Finder, NearDuplicates

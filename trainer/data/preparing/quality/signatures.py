@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from trainer.data.preparing.quality.channels import Channels
-from trainer.data.preparing.quality.kinds import is_flat
+from trainer.data.preparing.quality.kinds import Channels, is_flat
 
 SIZE = 30
 """Height and width in pixels of a thumbnail."""

@@ -12,7 +12,7 @@ from localvertex._base.userinput.paths import BUCKET_FOLDER
 from localvertex._base.userinput.spelling import quote
 from trainer.data import images
 from trainer.data.sources.folder import printable
-from trainer.data.sources.manifests.entry import CONTROL_CHARACTER, BadLine
+from trainer.data.sources.manifests.lines import CONTROL_CHARACTER, BadLine
 from trainer.data.sources.opening import is_of_kernel
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]{1,20}):/|(gs|file|data):", re.IGNORECASE)

@@ -14,13 +14,13 @@ from localvertex._base.userinput import paths
 from localvertex._base.userinput.errors import UserError
 from trainer.data.sources.folder import printable
 from trainer.data.sources.layout import is_system_name
-from trainer.data.sources.manifests import csv_lines, json_lines
-from trainer.data.sources.manifests.entry import Entry
+from trainer.data.sources.manifests import lines
+from trainer.data.sources.manifests.lines import Entry
 from trainer.data.sources.opening import is_of_kernel, open_at_once
 
 _MAX_BYTES = 2**28
 """Larger manifests are refused: at this size they have about a million lines."""
-_FORMATS = {".csv": csv_lines.parse, ".jsonl": json_lines.parse, ".json": json_lines.parse}
+_FORMATS = {".csv": lines.parse_csv, ".jsonl": lines.parse_json, ".json": lines.parse_json}
 _SHARD = re.compile(r"[^.]+-\d+-of-\d+")
 """Name of a shard without an ending, which then has JSON Lines."""
 _SPLITS = {"training-": "train", "validation-": "validation", "test-": "test"}
@@ -51,7 +51,7 @@ class ManifestFile:
     @property
     def parse(self) -> Callable[..., Entry]:
         """Return what a line states."""
-        return _FORMATS.get(os.path.splitext(self.path)[1].lower(), json_lines.parse)
+        return _FORMATS.get(os.path.splitext(self.path)[1].lower(), lines.parse_json)
 
     def open(self) -> BinaryIO:
         """Open it for reading.

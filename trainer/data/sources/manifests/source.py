@@ -1,7 +1,9 @@
 """The images that manifests name, as a source."""
 
 import contextlib
+import dataclasses
 import functools
+import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
@@ -12,11 +14,62 @@ from localvertex._base.userinput.spelling import quote
 from trainer.data.sources import opening
 from trainer.data.sources.labels import sorted_unlike
 from trainer.data.sources.manifests import addresses, lines
-from trainer.data.sources.manifests.entry import BadLine, OtherTask
 from trainer.data.sources.manifests.files import ManifestFile
-from trainer.data.sources.manifests.table import Conflict, Line, unite
+from trainer.data.sources.manifests.lines import BadLine, OtherTask
 from trainer.data.sources.remarks import Remarks, first_names
 from trainer.data.sources.source import Count, SourceImage, ignore_count
+from trainer.data.splits import strictness
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Line:
+    """A line that names an image."""
+
+    location: str
+    name: str
+    label: str
+    split: str
+    file: int
+    """Position of the manifest in the order of reading."""
+    number: int
+    """Number of the line in its manifest."""
+
+
+class Conflict(Exception):
+    """A line gives an image another label than an earlier one; the arguments are the line and the earlier one."""
+
+
+def unite(lines: Iterable[Line]) -> tuple[list[Line], list[Line]]:
+    """Return the first line of each image, with the strictest split and a unique name, and the repeated lines.
+
+    Raises:
+        Conflict: An image has two labels.
+    """
+    first: dict[str, Line] = {}
+    repeated = []
+    for line in lines:
+        known = first.setdefault(line.location, line)
+        if known is line:
+            continue
+        if known.label != line.label:
+            raise Conflict(line, known)
+        repeated.append(line)
+        if strictness(line.split) > strictness(known.split):
+            first[line.location] = dataclasses.replace(known, split=line.split)
+    return list(_with_unique_names(first.values())), repeated
+
+
+def _with_unique_names(lines: Iterable[Line]) -> Iterator[Line]:
+    """Yield lines; of equal paths in other buckets or folders, the later ones get other names."""
+    names = set()
+    for line in lines:
+        if line.name in names:
+            digest = hashlib.sha256(line.location.encode("utf-8", "surrogateescape")).hexdigest()
+            yield dataclasses.replace(line, name=f"{digest[:16]}/{line.name}")
+        else:
+            names.add(line.name)
+            yield line
+
 
 T = TypeVar("T")
 BLANK = "blank lines, ignored"
@@ -83,7 +136,7 @@ class ManifestSource:
                     self.remarks.add(BLANK, where)
                     continue
                 try:
-                    entry = parse(lines.text(text), is_labelled=self._is_labelled)
+                    entry = parse(lines.text_of(text), is_labelled=self._is_labelled)
                     location, name = addresses.resolve(entry.address, file.base)
                 except BadLine as error:
                     self._add_bad(where, str(error))

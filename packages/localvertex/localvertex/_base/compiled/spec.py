@@ -140,6 +140,8 @@ class Component:
     executor: str = ""
     given: dict[str, Any] | None = None
     """The executor output that the user gives; None: it runs."""
+    keeps_addresses: bool = False
+    """Whether its program gets gs:// as it is, also where buckets are folders (localvertex.toml)."""
     path: str = ""
     """Path in the file, e.g. "components.comp-train"."""
 

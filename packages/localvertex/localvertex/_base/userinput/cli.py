@@ -5,9 +5,11 @@ import os
 import shutil
 import sys
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any, NoReturn
 
+from localvertex._base.json_text import encode
 from localvertex._base.userinput import paths
 from localvertex._base.userinput.errors import UserError
 
@@ -69,6 +71,33 @@ def run(main: Callable[[], int], *, failures: tuple[type[Exception], ...] = (), 
     except KeyboardInterrupt:
         return STOPPED
     return code
+
+
+def answer(command: str, **fields: Any) -> dict[str, Any]:
+    """Return the answer of a command for `--json` (docs/json.md) before it has run."""
+    return {"format": 1, "command": command, "exit_code": DONE, "error": None, **fields}
+
+
+def run_json(main: Callable[[], int], content: dict[str, Any], *, failures: tuple[type[Exception], ...] = ()) -> int:
+    """Call a command as `run` does, and print its answer; what else it prints goes to stderr.
+
+    Args:
+        main: The command, which fills the answer.
+        content: The answer.
+        failures: As in `run`.
+    """
+    noticed: tuple[type[Exception], ...] = (UserError, *failures)
+
+    def noted() -> int:
+        try:
+            return main()
+        except noticed as error:
+            content["error"] = str(error)
+            raise
+
+    with redirect_stdout(sys.stderr):
+        code = content["exit_code"] = run(noted, failures=failures)
+    return run(lambda: print(encode(content).decode()) or code)
 
 
 def one_line(message: str) -> str:

@@ -22,6 +22,9 @@ _RECORDS = re.compile(
 _JOBS = re.compile(rf"{_PARENT}/(?:pipelineJobs|customJobs){_BELOW}", re.S)
 """Only read: a job with a token of its own could leave the sandbox of its step, and outlive the run."""
 
+_CARRIED = re.compile("/rpc")
+"""A call over gRPC, which is checked again as the request that it becomes."""
+
 _PREDICTIONS = re.compile(rf"{_PARENT}/endpoints/[^/]+:predict")
 
 REFUSAL = (
@@ -75,9 +78,9 @@ class StepAccess:
         for on_use, *_ in found:
             on_use()
         is_reading = method in ("GET", "HEAD")
-        allowed = [_PREDICTIONS, *([_REGISTRY] if is_reading else [])]
+        allowed = [_PREDICTIONS, _CARRIED, *([_REGISTRY] if is_reading else [])]
         if any(may_change for _, may_change, _ in found):
-            allowed = [_REGISTRY, _RECORDS, *([_JOBS] if is_reading else [])]
+            allowed = [_REGISTRY, _RECORDS, _CARRIED, *([_JOBS] if is_reading else [])]
         return bool(found) and any(each.fullmatch(path) for each in allowed)
 
     def run_of(self, token: bytes) -> str | None:

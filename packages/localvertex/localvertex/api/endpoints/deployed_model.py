@@ -69,7 +69,8 @@ def _check_machines(wanted: Resource, region: str) -> list[str]:
         raise invalid("deployedModel.dedicatedResources.machineSpec.machineType is missing")
     fewest, most = (wanted["dedicatedResources"].get(f"{which}ReplicaCount", 0) for which in ("min", "max"))
     if fewest < 1:
-        raise invalid("deployedModel.dedicatedResources.minReplicaCount: expected at least 1")
+        # "Must be greater than or equal to 1" (DedicatedResources of v1); only v1beta1 scales to zero.
+        raise invalid(f"deployedModel.dedicatedResources.minReplicaCount: expected at least 1, as v1, found {fewest}")
     if most and most < fewest:
         raise invalid(f"deployedModel.dedicatedResources.maxReplicaCount: expected at least {fewest}, found {most}")
     findings = check_resources(wanted["dedicatedResources"], Reading(), region=region)

@@ -1,7 +1,8 @@
 """The index for lists: of each record what filters and orders use, so that a page reads only the records it contains.
 
-The index is a cache in memory, and the records alone decide. An entry counts while the files that it was made from are
-unchanged, which is seen by their inode, size and times. Whatever the index contains, lists are the same without it.
+The index is a cache, and the records alone decide. An entry counts while the files that it was made from are unchanged,
+which is seen by their inode, size and times. Whatever the index contains, lists are the same without it. What is at
+rest is also in a file, so that the first list after a start reads no more records than the second.
 """
 
 import os
@@ -11,6 +12,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
+
+from localvertex.api.rest.index_file import IndexFile
 
 _SETTLED_NS = 2 * 10**9
 """Age of a change from which on a later one has another time, on file systems with a resolution of seconds, too."""
@@ -72,12 +75,16 @@ def signature(path: str) -> Signature:
 
 
 class Index:
-    """The summaries that this process has read. Safe for several threads."""
+    """The summaries that this process has read. Safe for several threads.
 
-    def __init__(self) -> None:
-        self._opening = threading.Lock()
+    Args:
+        file: Where those of records at rest are kept for the next process.
+    """
+
+    def __init__(self, file: IndexFile) -> None:
+        self._file, self._opening = file, threading.Lock()
         self._locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
-        self._entries: defaultdict[str, dict[str, tuple[str, Summary]]] = defaultdict(dict)
+        self._entries: dict[str, dict[str, tuple[str, Summary]]] = {}
         """By collection and id: the signature of the files, and the summary."""
 
     def summaries(self, records: Records) -> Iterator[tuple[str, Summary]]:
@@ -85,20 +92,34 @@ class Index:
 
         Hold no lock that reading a record takes. The index of the collection is locked until the iterator ends.
         """
+        collection = records.collection
         with self._opening:
-            lock, entries = self._locks[records.collection], self._entries[records.collection]
+            lock = self._locks[collection]
         # Two lists at once do not both read all records.
         with lock:
+            entries = self._entries.get(collection)
+            if entries is None:
+                kept = self._file.read(collection)
+                entries = {each: (text, Summary(content=content)) for each, (text, content) in kept.items()}
+                self._entries[collection] = entries
             now, signatures = time.time_ns(), records.signatures()
-            for gone in entries.keys() - signatures.keys():
-                del entries[gone]
-            for resource_id, (text, changed_ns) in signatures.items():
-                known, summary = entries.get(resource_id, (None, Summary(content=None)))
-                if known == text and (not summary.live or records.live(resource_id) == summary.live):
+            gone = entries.keys() - signatures.keys()
+            for each in gone:
+                del entries[each]
+            new: dict[str, tuple[str, Any]] = {}
+            try:
+                for resource_id, (text, changed_ns) in signatures.items():
+                    known, summary = entries.get(resource_id, (None, Summary(content=None)))
+                    if known == text and (not summary.live or records.live(resource_id) == summary.live):
+                        yield resource_id, summary
+                        continue
+                    summary = records.summary(resource_id)
+                    # A change so recent might be followed by one with the same time.
+                    if summary.live is not None and changed_ns < now - _SETTLED_NS:
+                        entries[resource_id] = text, summary
+                        if not summary.live:
+                            new[resource_id] = text, summary.content
                     yield resource_id, summary
-                    continue
-                summary = records.summary(resource_id)
-                # A change so recent might be followed by one with the same time.
-                if summary.live is not None and changed_ns < now - _SETTLED_NS:
-                    entries[resource_id] = text, summary
-                yield resource_id, summary
+            finally:
+                if new or gone:
+                    self._file.write(collection, new, gone)

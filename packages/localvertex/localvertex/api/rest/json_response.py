@@ -5,9 +5,9 @@ from typing import Any
 
 from starlette.responses import Response
 
+from localvertex._base.json_text import encode
 from localvertex._base.userinput.errors import UserError
 from localvertex.api.rest.errors import ApiError, error_body, invalid, not_written
-from localvertex.values.json_text import encode
 
 _HEADERS = {
     "X-Content-Type-Options": "nosniff",

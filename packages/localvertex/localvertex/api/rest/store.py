@@ -23,6 +23,7 @@ from localvertex._base.userinput.shape import check
 from localvertex.api.rest.call import Call
 from localvertex.api.rest.errors import ApiError, Status, not_found
 from localvertex.api.rest.index import UNKNOWN, Index, Signature, signature
+from localvertex.api.rest.index_file import IndexFile
 from localvertex.store import run_folder
 
 _FOLDER = "api"
@@ -65,7 +66,7 @@ class Store:
         self._later: list[Callable[[], None]] = []
         self._writer: threading.Thread | None = None
         self._closing = threading.Event()
-        self.index = Index()
+        self.index = Index(IndexFile(folder=self.folder))
 
     def hold(self) -> IO[str]:
         """Lock the state for this process, until the file is closed, and remove what a killed server left half-written.

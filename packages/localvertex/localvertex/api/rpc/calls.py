@@ -45,7 +45,7 @@ class Calls(grpc.GenericRpcHandler):  # type: ignore[misc]
             try:
                 # Nothing of a stranger is read: the application refuses a request without a body in its own words.
                 data = await self._read(requests) if self._allows(header) else None
-                response = await self._answer(path, data, header)
+                response = await answer_call(self._app, path, data, header)
             except TimeoutError:
                 text = f"the rest of the request did not arrive within {self._seconds:g} s; nothing was done"
                 await context.abort(grpc.StatusCode.CANCELLED, text)
@@ -75,29 +75,31 @@ class Calls(grpc.GenericRpcHandler):  # type: ignore[misc]
             raise ApiError(Status.UNIMPLEMENTED, "expected one message in the request, found none")
         return found
 
-    async def _answer(self, path: str, data: bytes | None, authorization: str) -> bytes:
-        """Return the serialised response.
 
-        Args:
-            path: Service and method.
-            data: The serialised request, None for one that the application will refuse.
-            authorization: The header, which is neither kept nor logged.
+async def answer_call(app: ASGIApp, path: str, data: bytes | None, authorization: str) -> bytes:
+    """Return the serialised response of a call.
 
-        Raises:
-            ApiError: The request is refused.
-        """
-        headers = [(b"host", b"localhost")]
-        if authorization:
-            headers.append((b"authorization", authorization.encode()))
-        if data is None:
-            raise _error_of(await exchange(self._app, _UNREAD, headers))
-        method = await run_in_threadpool(methods.find, path)
-        if method is None:
-            raise ApiError(Status.UNIMPLEMENTED, f"this server has no {path[:300]}; it has the version v1")
-        response = await exchange(self._app, await run_in_threadpool(method.http_request, data), headers)
-        if response.code != 200:
-            raise _error_of(response)
-        return await run_in_threadpool(method.serialise, response.body)
+    Args:
+        app: The application that answers REST.
+        path: Service and method.
+        data: The serialised request, None for one that the application will refuse.
+        authorization: The header, which is neither kept nor logged.
+
+    Raises:
+        ApiError: The request is refused.
+    """
+    headers = [(b"host", b"localhost")]
+    if authorization:
+        headers.append((b"authorization", authorization.encode()))
+    if data is None:
+        raise _error_of(await exchange(app, _UNREAD, headers))
+    method = await run_in_threadpool(methods.find, path)
+    if method is None:
+        raise ApiError(Status.UNIMPLEMENTED, f"this server has no {path[:300]}; it has the version v1")
+    response = await exchange(app, await run_in_threadpool(method.http_request, data), headers)
+    if response.code != 200:
+        raise _error_of(response)
+    return await run_in_threadpool(method.serialise, response.body)
 
 
 def _error_of(response: HttpResponse) -> ApiError:

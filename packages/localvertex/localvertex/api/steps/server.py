@@ -20,6 +20,7 @@ from localvertex.api.endpoints.deployments import Deployments
 from localvertex.api.metadata.metadata import Metadata
 from localvertex.api.rest.storage.storage import Storage
 from localvertex.api.rest.store import Store
+from localvertex.api.rpc import carried
 from localvertex.api.steps.methods import Methods, StepApi
 from localvertex.api.tensorboards import service as tensorboards
 from localvertex.containers.serving.machine import Machine
@@ -51,7 +52,7 @@ class _Service:
             "tensorboards": tensorboards.methods(store),
         }
         root, uploads = machine.buckets.root, Path(self._held.enter_context(temporary_folder()))
-        self.routes: list[Route] = Storage(root, uploads).routes if root else []
+        self.routes: list[Route] = [carried.ROUTE, *(Storage(root, uploads).routes if root else [])]
 
     def open(self) -> None:
         """Do nothing: a server of the same work folder may run, which cleans up."""

@@ -21,9 +21,9 @@ from anyio import CapacityLimiter, create_task_group, to_thread
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
+from localvertex._base.json_text import encode
 from localvertex.api.rest.errors import Status, error_body
 from localvertex.api.rest.json_response import JsonResponse
-from localvertex.values.json_text import encode
 
 Event = tuple[str, dict[str, Any]]
 """Name and content."""

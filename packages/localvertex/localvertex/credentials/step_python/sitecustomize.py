@@ -54,6 +54,8 @@ def _refuse(host: str, call: str) -> Any:
         from google.api_core.exceptions import MethodNotImplemented as kind
     except ImportError:
         pass
+    if _is_vertex(host):
+        host += f" ({_sdk()})"
     text = f"{call} was not sent: localvertex does not answer it for {host}"
     raise kind(f"{text}; {advice}, or run it --with-credentials")
 
@@ -77,6 +79,36 @@ def _endpoint() -> Any:
         return found["address"], found["token"]
     except (KeyError, OSError, ValueError):
         return "", ""
+
+
+def _sdk() -> str:
+    """Return the name and the version of Google's SDK."""
+    name = "google-cloud-aiplatform"
+    try:
+        from importlib import metadata
+
+        return f"{name} {metadata.version(name)}"
+    except ImportError:
+        return name
+
+
+def _carry(path: str, message: bytes) -> bytes:
+    """Return the answer of the run's endpoint to a call over gRPC, which it gets by HTTP."""
+    import json
+    from base64 import b64decode, b64encode
+    from http.client import HTTPConnection
+
+    address, token = _endpoint()
+    connection = HTTPConnection(address.rpartition("/")[2])
+    body = json.dumps({"path": path, "message": b64encode(message).decode()})
+    connection.request("POST", "/rpc", body, {"Content-Type": "application/json", _HEADER: f"Bearer {token}"})
+    found = json.loads(connection.getresponse().read())
+    connection.close()
+    if "error" in found:
+        from google.api_core.exceptions import from_http_status
+
+        raise from_http_status(found["error"]["code"], found["error"]["message"])
+    return b64decode(found["message"])
 
 
 def _host(host: Any, *_: Any, **__: Any) -> Any:
@@ -145,23 +177,44 @@ def _check(owner: Any, name: str, look: Any) -> None:
     setattr(owner, name, checked)
 
 
-def _change_requests(module: ModuleType) -> None:
-    """Send, refuse or pass on each request of the library on which Google's are built."""
+def _routed(address: str, given: Any) -> Any:
+    """Return the address at the run's endpoint and the header with its token; nothing for requests to others."""
     from urllib.parse import urlsplit
 
+    url = urlsplit(address)
+    own, token = _endpoint()
+    is_object = url.hostname == _STORAGE and url.path.startswith(_API_PATHS)
+    is_local = (is_object and "LOCALVERTEX_GCS_ROOT" in os.environ) or _is_vertex(url.hostname or "")
+    is_own = address.startswith(f"{own}/") and given in (None, f"Bearer {PLACEHOLDER}")
+    return (own + address.partition(url.netloc)[2], f"Bearer {token}") if own and (is_local or is_own) else ()
+
+
+def _change_aiohttp(module: ModuleType) -> None:
+    """Route the requests of gcsfs, with which pandas and fsspec read gs://."""
+    _change_checked(module)
+    request = module.ClientSession._request
+
+    def local_request(self: Any, method: str, url: Any, **options: Any) -> Any:
+        headers = dict(options.get("headers") or {})
+        routed = _routed(str(url), headers.get(_HEADER))
+        if routed:
+            url = type(url)(routed[0], **({} if isinstance(url, str) else {"encoded": True}))
+            options.update(headers={**headers, _HEADER: routed[1]}, proxy=None)
+        return request(self, method, url, **options)
+
+    module.ClientSession._request = local_request
+
+
+def _change_requests(module: ModuleType) -> None:
+    """Send, refuse or pass on each request of the library on which Google's are built."""
     _check(module.HTTPAdapter, "send", lambda _, sent, *__, **___: (sent.method, sent.url, _HEADER in sent.headers))
     send = module.HTTPAdapter.send
 
     def local_send(self: Any, request: Any, *args: Any, **options: Any) -> Any:
-        url, given = urlsplit(request.url), request.headers.get(_HEADER)
-        address, token = _endpoint()
-        is_object = url.hostname == _STORAGE and url.path.startswith(_API_PATHS)
-        is_local = (is_object and "LOCALVERTEX_GCS_ROOT" in os.environ) or _is_vertex(url.hostname or "")
-        is_own = request.url.startswith(f"{address}/") and given in (None, f"Bearer {PLACEHOLDER}")
-        if address and (is_local or is_own):
+        routed = _routed(request.url, request.headers.get(_HEADER))
+        if routed:
             request = request.copy()
-            request.url = address + request.url.partition(url.netloc)[2]
-            request.headers[_HEADER] = f"Bearer {token}"
+            request.url, request.headers[_HEADER] = routed
             # A proxy would get the token.
             options["proxies"] = {}
         return send(self, request, *args, **options)
@@ -170,7 +223,10 @@ def _change_requests(module: ModuleType) -> None:
 
 
 def _change_grpc(module: ModuleType) -> None:
-    """Refuse the calls of channels to Google; also for `grpc.aio`."""
+    """Refuse the calls of channels to Google, also for `grpc.aio`; the run's endpoint answers those to Vertex AI.
+
+    A client of Vertex AI that has REST does not come here, see `_change_client`.
+    """
     kinds = ("unary_unary", "unary_stream", "stream_unary", "stream_stream")
 
     def instead(opened: Any) -> Any:
@@ -186,10 +242,19 @@ def _change_grpc(module: ModuleType) -> None:
                 vars(call).update(with_call=call, future=call)
                 return call
 
+            def unary(name: str, request_serializer: Any, response_deserializer: Any, *_: Any, **__: Any) -> Any:
+                def call(request: Any, *_: Any, **__: Any) -> Any:
+                    return response_deserializer(_carry(name, request_serializer(request)))
+
+                vars(call).update(with_call=lambda *args, **options: (call(*args, **options), None), future=call)
+                return call
+
             # `grpc.aio` has lists of interceptors, to which Google's libraries add.
             lists: dict[str, Any] = {f"_{kind}_interceptors": [] for kind in kinds}
             refusing = object.__new__(refusing_kind)
             vars(refusing).update(dict.fromkeys((*kinds, "close"), method), **lists)
+            if _is_vertex(host) and module.__name__ == "grpc" and _endpoint()[0]:
+                vars(refusing)["unary_unary"] = unary
             return refusing
 
         return channel
@@ -242,6 +307,7 @@ _CHANGES = {
     "grpc.aio": _change_grpc,
     "requests.adapters": _change_requests,
     **dict.fromkeys(_CHECKED, _change_checked),
+    "aiohttp.client": _change_aiohttp,
 }
 """What happens to a module after its import, by name; and `_change_client` to the generated clients."""
 

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
 from math import log2
+from typing import Any
 
 from localvertex._base.userinput.spelling import closest
 from localvertex.machines.catalogue.catalogue import Catalogue, has_ended
+from localvertex.machines.catalogue.rows import MachineType
 
 SUCCESSORS: dict[str, tuple[str, ...]] = {
     "NVIDIA_TESLA_K80": ("NVIDIA_TESLA_T4", "NVIDIA_TESLA_V100", "NVIDIA_TESLA_P4"),
@@ -24,6 +26,9 @@ TOO_SMALL_FOR_GPUS = "n1-highmem-2"
 
 _GENERAL_PURPOSE = "n1-standard-8"
 """Stands in for a machine type that always has accelerators."""
+
+_OF_STEPS = "e2-standard-4"
+"""The machine of a pipeline's step without limits (Google's page on machine types for a pipeline step)."""
 
 _SIZE = re.compile(r"-(\d+)[gt]?$")
 _SHOWN = 3
@@ -151,3 +156,35 @@ def without_accelerators(catalogue: Catalogue, machine_type: str) -> str:
     """Return the machine type for parameter servers: this one, or a general-purpose one if it always has GPUs."""
     machine = catalogue.machines.get(machine_type)
     return _GENERAL_PURPOSE if machine and machine.kind == "gpu-only" else machine_type
+
+
+def of_step(catalogue: Catalogue, resources: dict[str, Any]) -> MachineType | None:
+    """Return the machine of a pipeline's step with these limits; None if they are known only at run time.
+
+    Google's page says that the closest match is selected. Taken is the smallest machine that has all, of E2 if
+    possible; a step that limits only its CPUs has 4 GB for each, as the default machine.
+
+    Args:
+        catalogue: The catalogue.
+        resources: Resources as in a compiled file: cpuLimit, memoryLimit in GB, accelerator with type and count.
+    """
+    if not resources:
+        return catalogue.machines.get(_OF_STEPS)
+    accelerator = resources.get("accelerator") or {}
+    kind, count = (accelerator.get(f"resource{name}", accelerator.get(name.lower())) for name in ("Type", "Count"))
+    cpus, memory_gb = (resources.get(f"{name}Limit") for name in ("cpu", "memory"))
+    dynamic = [
+        resources.get(f"resource{name}Limit") for name, known in (("Cpu", cpus), ("Memory", memory_gb)) if not known
+    ]
+    if any(dynamic) or "{{$" in f"{kind}{count}":
+        return None
+    fitting = [
+        each
+        for each in catalogue.machines.values()
+        if each.vcpus
+        and each.memory_gb
+        and each.vcpus >= (cpus or 0)
+        and each.memory_gb >= (memory_gb or 4 * (cpus or 0))
+        and (int(count or 1) in catalogue.counts.get((each.name, kind), ()) if kind else each.kind != "gpu-only")
+    ]
+    return min(fitting, key=lambda each: (not each.name.startswith("e2-"), each.memory_gb, each.vcpus), default=None)

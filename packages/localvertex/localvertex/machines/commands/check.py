@@ -1,8 +1,9 @@
 """`python -m localvertex machines check`: the findings for a job before it is queued."""
 
-import json
+import argparse
 import sys
 from dataclasses import asdict
+from typing import Any
 
 from localvertex._base.userinput import cli
 from localvertex._base.userinput.errors import UserError
@@ -42,14 +43,19 @@ def run(arguments: list[str]) -> int:
         return cli.DONE
     if not options.files:
         parser.error("the following arguments are required: FILE")
+    answer = cli.answer("check", files=[])
+    if options.format == "json":
+        return cli.run_json(lambda: _check(options, answer), answer)
+    return _check(options, answer)
+
+
+def _check(options: argparse.Namespace, answer: dict[str, Any]) -> int:
     ignored = _ignored_note(options.ignore)
     known_region(load_catalogue(), options.region)
     results = [(path, _examine(path, options.region, ignored)) for path in options.files]
-    if options.format == "json":
-        print(json.dumps({"files": [_as_json(path, result) for path, result in results]}, indent=2, ensure_ascii=False))
-    else:
-        for path, result in results:
-            _print(path, result)
+    answer["files"] = [_as_json(path, result) for path, result in results]
+    for path, result in results:
+        _print(path, result)
     if any(isinstance(result, UserError) for _, result in results):
         return cli.WRONG_INPUT
     found = [finding for _, result in results if isinstance(result, Examination) for finding in result.findings]
@@ -63,6 +69,7 @@ def _parser() -> cli.Parser:
     made.add_argument("--strict", action="store_true", help="count warnings as errors")
     made.add_argument("--ignore", action="append", default=[], metavar="RULE", help="skip this rule (repeatable)")
     made.add_argument("--list-rules", action="store_true", help="print every rule and what it finds, then exit")
+    made.add_argument("--json", action="store_const", const="json", dest="format", help="as --format json")
     made.add_argument("--format", choices=("text", "json"), default="text", help="output format (default: text)")
     return made
 

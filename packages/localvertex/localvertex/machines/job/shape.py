@@ -87,7 +87,8 @@ class Reading(Findings):
 
     def _list(self, value: object, kind: str, path: str) -> Any:
         if isinstance(value, Mapping) and value and kind in self.messages:
-            self._wrong(value, "a list; put a '- ' in front of its first line", path)
+            message = "found a mapping, which only gcloud takes for a list of one; put '- ' in front of its first line"
+            self.warning("field-type", path, message)
             value = [value]
         if not isinstance(value, (list, tuple)):
             return self._wrong(value, "a list", path)

@@ -15,7 +15,7 @@ _UNFILLED = re.compile(r"[<>{}$%\[\]]|\.\.\.|\bexample\.(?:com|org)\b|(?:^|/)you
 _CAPITALS = re.compile(r"[A-Z]")
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class RuntimeValue:
     """Stands for a value that is only known when the pipeline runs; rules ignore it."""
 
@@ -25,6 +25,10 @@ class RuntimeValue:
     """Path in the file of the step that produces it; empty where no step does."""
     step_inputs: Mapping[str, Any] = field(default_factory=dict)
     """The inputs of that step by name, as far as they are known."""
+
+    def __repr__(self) -> str:
+        """Return the origin, because messages quote values that contain it."""
+        return f"<{self.origin}>"
 
 
 def mapping(value: object) -> JsonObject:

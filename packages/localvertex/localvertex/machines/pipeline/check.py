@@ -15,6 +15,7 @@ from localvertex.machines.job.values import RuntimeValue, mapping
 from localvertex.machines.pipeline.graph import Graph, Step
 from localvertex.machines.pipeline.payload import MACHINE_FIELDS, Payload, build
 from localvertex.machines.pipeline.rules import (
+    check_artifacts,
     check_images,
     check_launcher,
     check_locations,
@@ -72,13 +73,15 @@ def check_pipeline(
 def examine_pipeline(document: JsonObject, *, region: str | None, today: date | None) -> Examination:
     """Check a pipeline spec or PipelineJob, and note what was checked with defaults."""
     pipeline, config = read_pipeline(document), mapping(document.get("runtimeConfig"))
-    steps = list(Graph(pipeline=pipeline, parameters=mapping(config.get("parameterValues"))).steps())
+    graph = Graph(pipeline=pipeline, parameters=mapping(config.get("parameterValues")))
+    steps = list(graph.steps())
     seen = Examination(what="compiled pipeline")
     day = today or date.today()
     for step in steps:
         _check_step(step, seen, region or "", day)
     check_locations(steps, region or "", seen)
     check_images(steps, seen)
+    check_artifacts(pipeline, graph, seen)
     check_root(pipeline.default_root, config, seen)
     # A dag that is used twice is walked twice, and usually gives the same findings twice.
     seen.findings, seen.notes = list(dict.fromkeys(seen.findings)), list(dict.fromkeys(seen.notes))

@@ -97,6 +97,8 @@ class Graph:
     pipeline: Pipeline
     parameters: JsonObject = field(default_factory=dict)
     unfolds_loops: bool = True
+    loops: list[tuple[TaskSpec, int]] = field(default_factory=list)
+    """The loops whose items are known, with their number; filled by `steps`."""
     _visited: int = 0
 
     def steps(self) -> Iterator[Step]:
@@ -124,6 +126,8 @@ class Graph:
         for task in scope.dag.tasks.values():
             component = self._component(task)
             inputs = self._inputs(task, component, scope)
+            if isinstance(every := _loop_items(task, inputs), list):
+                self.loops.append((task, len(every)))
             for item in _items(task, inputs, unfolds=self.unfolds_loops):
                 yield from self._steps_of(task, component, inputs | item, scope)
 
@@ -188,17 +192,23 @@ class Graph:
         )
 
 
+def _loop_items(task: TaskSpec, inputs: dict[str, Value]) -> Any:
+    """Return the items of a ParallelFor: a list if they are known; None for an ordinary task."""
+    if task.iterator is None:
+        return None
+    if held := inputs.get(task.iterator.input_parameter or ""):
+        return as_json(held.value)
+    return None if task.iterator.items is None else list(task.iterator.items)
+
+
 def _items(task: TaskSpec, inputs: dict[str, Value], *, unfolds: bool) -> list[dict[str, Value]]:
     """Return the additional input of each iteration of a ParallelFor; of an ordinary task one without any."""
     loop = task.iterator
     if loop is None:
         return [{}]
-    path = f"{task.path}.parameterIterator.items.raw"
-    default_of: tuple[str, ...] = ()
-    items: Any = None if loop.items is None else list(loop.items)
-    held = inputs.get(loop.input_parameter or "")
-    if held is not None:
-        items, path, default_of = as_json(held.value), held.path, held.default_of
+    held, items = inputs.get(loop.input_parameter or ""), _loop_items(task, inputs)
+    path = held.path if held else f"{task.path}.parameterIterator.items.raw"
+    default_of = held.default_of if held else ()
     unknown = Value(value=RuntimeValue(origin=f"the items of loop {task.name!r}"), path=path)
     if not isinstance(items, list) or not unfolds:
         return [{loop.item_input: unknown}]

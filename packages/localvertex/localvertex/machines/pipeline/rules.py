@@ -6,12 +6,13 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import date
 
+from localvertex._base.compiled.spec import Component, Pipeline
 from localvertex._base.json_object import JsonObject
 from localvertex._base.userinput.spelling import join_or
 from localvertex.machines.catalogue.catalogue import load_catalogue
 from localvertex.machines.job.finding import Findings
 from localvertex.machines.job.values import RuntimeValue, is_placeholder, mapping
-from localvertex.machines.pipeline.graph import Step
+from localvertex.machines.pipeline.graph import Graph, Step
 from localvertex.machines.rules.job import Job
 from localvertex.machines.rules.machines import check_accelerator
 from localvertex.machines.rules.regions import check_region
@@ -22,6 +23,14 @@ _MAX_STEP_MEMORY_GB = 624
 
 _MOVING = re.compile(r"^(?!\{\{)(?:[^@]*:latest|[^@:]*(?::\d+/[^@:]*)?)$")
 """An address with the tag latest, or without tag and digest; a host may have a port."""
+
+_MIN_STEP_MEMORY_GB = 0.001
+
+_TITLE = re.compile(r"[a-z][a-z0-9-_]{2,20}[.][A-Z][a-zA-Z0-9-_]{2,49}")
+"""The schema titles of Vertex AI Metadata, from the service's own message (tfx-addons issue 259)."""
+
+_MAX_COLLECTED = 100
+"""Artifacts of one input, from the service's own message (kubeflow issue 7513)."""
 
 _LIMITS = (
     "cpuLimit cpuRequest memoryLimit memoryRequest "
@@ -78,6 +87,28 @@ def check_images(steps: Iterable[Step], seen: Findings) -> None:
         seen.warning("placeholder-image", f"{found[0]}.image", message)
 
 
+def check_artifacts(pipeline: Pipeline, graph: Graph, seen: Findings) -> None:
+    """Find artifact types and numbers of artifacts that Vertex AI refuses while the pipeline runs."""
+    for component in pipeline.components.values():
+        for name, artifact in {**component.input_artifacts, **component.output_artifacts}.items():
+            if not (isinstance(artifact.schema_title, str) and artifact.schema_title):
+                continue
+            if not _TITLE.fullmatch(artifact.schema_title):
+                message = (
+                    f"{artifact.schema_title!r} is no schema title of Vertex AI; expected a namespace of 3 to 21 small"
+                    " letters and a name that begins with a capital, such as acme.Report"
+                )
+                seen.error("artifact-type", f"{component.path}: {name}", message)
+    for task, num_items in graph.loops:
+        collected = (pipeline.components.get(task.component) or Component(name="")).output_artifacts
+        if collected and num_items > _MAX_COLLECTED:
+            message = (
+                f"loop {task.name!r} collects {num_items} artifacts; Vertex AI allows {_MAX_COLLECTED}: return the uri"
+                " as a parameter, or loop over fewer items"
+            )
+            seen.error("collected-artifacts", task.path, message)
+
+
 def check_root(default_root: str, config: JsonObject, seen: Findings) -> None:
     """Find a pipeline without a root for its outputs.
 
@@ -132,6 +163,11 @@ def check_plain_step(step: Step, region: str, today: date, seen: Findings) -> No
             found = f"{requested:g} {unit} for step {step.name!r}"
             message = f"{found}; a step may have at most {limit}: make it a custom job with a machine_type"
             seen.error("step-resources", f"{path}.{name}", message)
+    memory_gb = step.container.resources.get("memoryLimit")
+    if isinstance(memory_gb, (int, float)) and 0 < memory_gb < _MIN_STEP_MEMORY_GB:
+        found = f"a memory limit of {memory_gb * 1e9:g} bytes for step {step.name!r}"
+        message = f"{found}; a number without a unit is in bytes: write it as '4G', for example"
+        seen.warning("step-resources", f"{path}.memoryLimit", message)
     _step_accelerator(step, region, today, f"{path}.accelerator", seen)
 
 
@@ -145,6 +181,11 @@ def _step_accelerator(step: Step, region: str, today: date, path: str, seen: Fin
         seen.warning("not-checked", path, message)
         return
     if not isinstance(kind, str) or not kind:
+        if count not in (None, "", 0, "0"):
+            message = (
+                f"step {step.name!r} has an accelerator count of {count} and no type; call set_accelerator_type, too"
+            )
+            seen.warning("accelerator-pair", path, message)
         return
     digits = str(int(count)) if isinstance(count, float) and count.is_integer() else str(count)
     number = int(digits) if digits.isascii() and digits.isdecimal() and len(digits) < 6 else None

@@ -15,7 +15,8 @@ _PREBUILT = re.compile(r"[a-z]+-docker\.pkg\.dev/vertex-ai/training/([a-z-]+)-(?
 
 _DISK_TYPES = ("pd-ssd", "pd-standard", "hyperdisk-balanced")
 _DISK_SIZES_GB = range(100, 64001)
-# Their default is hyperdisk-balanced (page on configuring compute); whether pd-ssd is rejected was not tried.
+# Their default is hyperdisk-balanced (page on configuring compute). A job with pd-ssd on the first one ended with
+# INVALID_ARGUMENT in a user's runbook of July 2026; for the second one nobody has published it.
 _HYPERDISK_MACHINES = ("a3-ultragpu-8g", "a4-highgpu-8g")
 _REQUIRED = {
     "container_spec": ("image_uri",),
@@ -76,4 +77,7 @@ def check_disks(job: Job) -> None:
         if on_hyperdisk and is_known(kind) and kind not in ("", _DISK_TYPES[2]):
             found = f"{kind} on {pool.machine_type}, whose default is hyperdisk-balanced"
             message = f"{found}; omit disk_spec or use that type"
-            pool.warning("disk-hyperdisk", "disk_spec.boot_disk_type", message, (_DISK_TYPES[2],))
+            if pool.machine_type == _HYPERDISK_MACHINES[0]:
+                pool.error("disk-hyperdisk", "disk_spec.boot_disk_type", message, (_DISK_TYPES[2],))
+            else:
+                pool.warning("disk-hyperdisk", "disk_spec.boot_disk_type", message, (_DISK_TYPES[2],))

@@ -64,8 +64,12 @@ def check_accelerator(pool: Pool) -> None:
 def _unknown_accelerator(pool: Pool, part: str) -> None:
     names = [name for name, entry in pool.job.catalogue.accelerators.items() if entry.for_training]
     meant = nearest.named(pool.accelerator, names) or closest(pool.accelerator, names, 3)
-    hint = f"did you mean {join_or(meant)}?" if meant else "names are in capitals, e.g. NVIDIA_TESLA_T4"
-    message = f"{pool.accelerator!r} is not an accelerator type of the API; {hint}"
+    message = f"{pool.accelerator!r} is not an accelerator type of the API"
+    if len(meant) == 1:
+        message += f"; did you mean {meant[0]}?"
+    elif not meant:
+        message += "; names are in capitals, e.g. NVIDIA_TESLA_T4"
+    # Several names are alternatives of their own.
     near = pool.near(accelerator_type=meant[0]) if len(meant) == 1 else meant
     pool.error("accelerator-type", part, message, near)
 

@@ -7,6 +7,7 @@ from typing import Any
 from localvertex._base.userinput.spelling import snake
 from localvertex.machines.job.finding import Finding
 from localvertex.machines.job.shape import Reading
+from localvertex.machines.job.values import is_known
 from localvertex.machines.rules.containers import check_containers, check_disks
 from localvertex.machines.rules.job import Job
 from localvertex.machines.rules.machines import check_machines
@@ -23,12 +24,14 @@ RULES: dict[str, str] = {
     "accelerator-region-doubtful": "an accelerator on which Google's pages disagree for this region",
     "accelerator-required": "a machine type that always has accelerators, requested without them",
     "accelerator-type": "an unknown accelerator, or one that is not for training",
+    "artifact-type": "an artifact whose schema title Vertex AI Metadata refuses",
     "arm-image": "a machine with Arm CPUs, whose image has to be built for them",
     "artifact-in-worker-pools": "an artifact inside worker pools, which accept only parameters",
+    "collected-artifacts": "a loop that collects more artifacts than Vertex AI allows",
     "capacity": "an accelerator that is hard to get without Spot, FLEX_START or a reservation",
     "component-location": "a component such as ModelUploadOp that falls back to its own default region",
     "container-choice": "both or neither of container_spec and python_package_spec",
-    "disk-hyperdisk": "a boot disk other than hyperdisk-balanced on a machine that defaults to it",
+    "disk-hyperdisk": "a boot disk other than hyperdisk-balanced on a machine that has (error) or may have no other",
     "disk-size": "a boot disk outside 100 to 64000 GB",
     "disk-type": "an unknown boot disk type",
     "end-of-support": "an accelerator whose support has ended (error) or will end (warning)",
@@ -67,14 +70,34 @@ RULES: dict[str, str] = {
     "scheduling-strategy": "an unknown scheduling strategy",
     "small-machine": "n1-highmem-2 with a GPU",
     "spot-without-restart": "Spot with several replicas but without restart_job_on_worker_restart",
-    "step-resources": "an ordinary step that requests more than 96 CPUs or 624 GB",
+    "step-resources": "an ordinary step that requests more than 96 CPUs or 624 GB, or less than 1 MB",
+    "tensorboard-account": "a TensorBoard without a service account that writes to it",
     "tpu": "a TPU machine with the wrong accelerators, topology, replicas or strategy, or beside other pools",
     "training-cached": "a training task whose result may come from the cache",
     "unknown-field": "a field that the API does not have",
 }
 """Rule id -> what it finds, in one line. Ids are stable."""
 
-_IN_ORDER = (check_pools, check_machines, check_tpus, check_disks, check_containers, check_scheduling, check_region)
+
+def _check_tensorboard(job: Job) -> None:
+    """Check that a job with a TensorBoard has a service account; the service's own words are in kfp issue 7123."""
+    if is_known(job.spec.get("tensorboard")) and job.spec["tensorboard"] and not job.spec.get("service_account"):
+        message = (
+            "tensorboard is set without a service account; set service_account to one that may write to the TensorBoard"
+        )
+        job.error("tensorboard-account", f"{job.prefix}tensorboard", message)
+
+
+_IN_ORDER = (
+    check_pools,
+    check_machines,
+    check_tpus,
+    check_disks,
+    check_containers,
+    check_scheduling,
+    check_region,
+    _check_tensorboard,
+)
 
 
 def check_job(

@@ -1,9 +1,10 @@
-"""Outputs that the user gives in place of a step, `[step.NAME] outputs` of localvertex.toml: found and checked.
+"""What the user gives for a step, `[step.NAME]` of localvertex.toml: its outputs in place of it, or its addresses.
 
 A given task has no implementation any more, only its signature, so that no other check looks at it.
 """
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from localvertex._base.compiled.parameters import ParameterSpec, ParameterType, convert
-from localvertex._base.compiled.spec import ArtifactSpec, Component, Dag, Pipeline, TaskSpec
+from localvertex._base.compiled.spec import ArtifactSpec, Component, Container, Dag, Pipeline, TaskSpec
 from localvertex._base.userinput.errors import UserError
 from localvertex._base.userinput.spelling import did_you_mean, quote
 from localvertex.store.executor_files import RESOURCES, UPLOAD
@@ -28,6 +29,9 @@ _EXAMPLES: dict[ParameterType, Any] = {
     ParameterType.LIST: [],
     ParameterType.STRUCT: {},
 }
+
+_OWN_CLIENT = re.compile(r"(?:^|\n|\\n)[ \t]*(?:import|from)[ \t]+(tensorflow|keras)\b")
+"""Imports with a client of gs:// in C++, in code or in its JSON."""
 
 _MODEL = "google.VertexModel"
 """The type of a model of the registry; a file alone cannot be deployed."""
@@ -103,7 +107,7 @@ def example(declared: ParameterSpec | ArtifactSpec) -> Any:
 def apply(
     pipeline: Pipeline, configuration: Configuration, *, allows_unknown: bool, allows_gone: bool = False
 ) -> Pipeline:
-    """Return the pipeline with the given outputs in place of the implementations of their tasks.
+    """Return the pipeline with the given outputs in place of the implementations of their tasks, and with addresses.
 
     Args:
         pipeline: The pipeline.
@@ -128,7 +132,11 @@ def apply(
                 raise UserError(f"the pipeline has no such task{did_you_mean(name, names)}; it has {known}")
             if task.path in found:
                 raise UserError(f"the outputs of {task.path} are given twice")
-            found[task.path] = _check(task, table.get("outputs", {}), configuration.folder, allows_gone)
+            if "outputs" in table or "addresses" not in table:
+                given = _check(task, table.get("outputs", {}), configuration.folder, allows_gone)
+                found[task.path] = {"dag": None, "executor": "", "given": given}
+            else:
+                found[task.path] = {"keeps_addresses": _keeps_addresses(task, table["addresses"], pipeline)}
         except UserError as error:
             problems.append(f"[step.{key(name)}]: {error}")
     if problems:
@@ -148,6 +156,28 @@ def _find(name: str, every: Mapping[str, NamedTask]) -> NamedTask | None:
     if len(alike) > 1:
         raise UserError(f"several tasks have this name; expected one of {', '.join(each.path for each in alike)}")
     return alike[0] if alike else None
+
+
+def _keeps_addresses(task: NamedTask, addresses: str, pipeline: Pipeline) -> bool:
+    """Return whether a step gets gs:// as it is.
+
+    Raises:
+        UserError: It is not a step, or its code would ask Google.
+    """
+    executor = pipeline.executor_of(task.spec)
+    if addresses not in ("gs", "folder") or not isinstance(executor, Container):
+        kind = "a step" if isinstance(executor, Container) else "no step with a program"
+        raise UserError(f'addresses = {quote(addresses)} for {kind}; expected "gs" or "folder" for a step')
+    if addresses == "gs" and (library := asks_google("\n".join(executor.command))):
+        text = f'addresses = "gs": its code uses {library}, whose own client of gs:// asks Google, not the folder'
+        raise UserError(f'{text}; expected "folder", or nothing')
+    return addresses == "gs"
+
+
+def asks_google(code: str) -> str:
+    """Return the library in a step's code that reads gs:// from Google in any case; empty for none."""
+    found = _OWN_CLIENT.search(code)
+    return found[1] if found else ""
 
 
 def _check(task: NamedTask, outputs: Mapping[str, Any], folder: Path, allows_gone: bool) -> dict[str, Any]:
@@ -221,7 +251,7 @@ def _replace(pipeline: Pipeline, found: Mapping[str, dict[str, Any]]) -> Pipelin
         for name, spec in dag.tasks.items():
             used, path = pipeline.components.get(spec.component), f"{prefix}{name}"
             if used is not None and path in found:
-                new = replace(used, name=f"{used.name} given for {path}", dag=None, executor="", given=found[path])
+                new = replace(used, name=f"{used.name} for {path}", **found[path])
             elif used is not None and used.dag and any(each.startswith(f"{path}/") for each in found):
                 new = replace(rebuilt(used, used.dag, f"{path}/"), name=f"{used.name} in {path}")
             else:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from localvertex._base.compiled.spec import Pipeline
 from localvertex._base.lines import WriteLine
-from localvertex.containers.stand_ins import StandIns
+from localvertex.containers.stand_ins import StandIns, missing_python
 from localvertex.errors import Refusal, Refused
 from localvertex.executors import find_executor
 from localvertex.executors.python_step import PythonStepExecutor, missing_install_script
@@ -58,7 +58,7 @@ def replacements(
             known |= found
             # It starts with the pin.
             content = {"relax": [reason.partition("==")[0]]}
-            text = f"{container.path}: {reason}"
+            text = f"{container.path}: {reason}{missing_python(container.image)}"
             reasons += [Refusal(text, step=container.path, table=("packages",), content=content)] * bool(reason)
         if not has_time():
             warn(f"not checked in {pins.MAX_SECONDS:.0f} s: the packages of {step}; the step installs them as they are")

@@ -10,18 +10,22 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from localvertex._base.compiled.spec import Container, Pipeline
-from localvertex.containers.stand_ins import advice, is_plain
+from localvertex.containers.stand_ins import advice
 from localvertex.errors import Refusal
 from localvertex.executors.python_step import missing_module
 from localvertex.runner.checks.cloud_launchers import calls
-from localvertex.runner.checks.given_outputs import NamedTask, named_tasks
+from localvertex.runner.checks.given_outputs import NamedTask, asks_google, named_tasks
 from localvertex.store.steps.failure import cannot_run_here
 from localvertex.store.task import State
+from localvertex.values.buckets import addresses
 from localvertex.values.configuration import Configuration, key, toml
 from localvertex.values.repository import Repository
 
 Tables = dict[tuple[str, ...], dict[str, Any]]
 """Tables of a localvertex.toml by their names."""
+
+_PARSES = re.compile(r"[\"'/(]gs://[\"')\\]|gs://[\[(]|google\.cloud(?:\.| import )storage\b|\bgcsfs\b")
+"""Code that has `gs://` as a text or a pattern of its own, or calls Cloud Storage."""
 
 _OF_IMAGES = {"python": ".venv/bin/python", "command": ["python", "-m", "program"]}
 """What else a user may want of an image whose source is proposed."""
@@ -36,7 +40,7 @@ def proposed(pipeline: Pipeline, reasons: Iterable[str], configuration: Configur
         configuration: What the file has; tables per pipeline, if it has any.
     """
     found = [each for each in reasons if isinstance(each, Refusal)]
-    own = ("pipeline", pipeline.name) if configuration.pipeline else ()
+    own = _own(pipeline, configuration)
     steps = {each.step for each in found if not each.table or (each.step and not _adds(each, configuration))}
     given = {name for task in named_tasks(pipeline) if (names := _names(task, pipeline)) & steps for name in names}
     tables: Tables = {}
@@ -52,9 +56,14 @@ def proposed(pipeline: Pipeline, reasons: Iterable[str], configuration: Configur
 
 
 def after(
-    pipeline: Pipeline, entries: Iterable[dict[str, Any]], repository: Repository, configuration: Configuration
+    pipeline: Pipeline,
+    entries: Iterable[dict[str, Any]],
+    repository: Repository,
+    configuration: Configuration,
+    *,
+    has_buckets: bool = False,
 ) -> Tables:
-    """Return the tables without which steps of a run have failed: of their image, or their outputs.
+    """Return the tables without which steps of a run have failed: of their image, their addresses, or their outputs.
 
     A step that calls BigQuery is not the only one.
 
@@ -63,10 +72,12 @@ def after(
         entries: The entries of the run's tasks in its record.
         repository: Names the packages of modules.
         configuration: What the file has.
+        has_buckets: Whether buckets were folders.
     """
     # Without the numbers of iterations.
     found = {"/".join(part for part in each["path"].split("/") if not part.isdecimal()): each for each in entries}
     failed = {path: each for path, each in found.items() if each["state"] == State.FAILED and cannot_run_here(each)}
+    own = _own(pipeline, configuration)
     callers = {each.step for each in calls(pipeline, has_credentials=False)}
     reasons, open_calls = list[Refusal](), list[Refusal]()
     for task in named_tasks(pipeline):
@@ -75,10 +86,27 @@ def after(
         if entry := failed.get(task.path):
             executor, module = pipeline.executor_of(task.spec), missing_module(entry["error"] or "")
             image = executor.image if isinstance(executor, Container) else ""
-            way_on = advice(image, module, repository) if module and not is_plain(image) else Refusal("")
+            way_on = advice(image, module, repository) if module else Refusal("")
             reasons.append(Refusal(task.path, step=task.path, table=way_on.table, content=way_on.content))
+        elif has_buckets and _parses_addresses(task, pipeline, found.get(task.path, {})):
+            table = (*own, "step", task.path)
+            if "addresses" not in _existing(table, configuration):
+                reasons.append(Refusal(task.path, step=task.path, table=table, content={"addresses": "gs"}))
     calls_failed = {each.step for each in open_calls} & failed.keys()
     return proposed(pipeline, [*reasons, *(open_calls if calls_failed else [])], configuration)
+
+
+def _own(pipeline: Pipeline, configuration: Configuration) -> tuple[str, ...]:
+    return ("pipeline", pipeline.name) if configuration.pipeline else ()
+
+
+def _parses_addresses(task: NamedTask, pipeline: Pipeline, entry: Mapping[str, Any]) -> bool:
+    """Return whether a step may have failed because it got a path for gs://, which its code takes apart or passes on."""
+    executor, inputs = pipeline.executor_of(task.spec), entry.get("inputs", {}).get("parameters")
+    if entry.get("state") != State.FAILED or not isinstance(executor, Container) or not any(addresses(inputs)):
+        return False
+    code = json.dumps([executor.command, inputs])
+    return bool(_PARSES.search(code)) and not asks_google(code)
 
 
 def text_of(tables: Tables, configuration: Configuration) -> str:

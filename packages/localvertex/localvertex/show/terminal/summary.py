@@ -9,6 +9,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from localvertex.containers import memory
 from localvertex.show import results
 from localvertex.show.terminal.rows import align, between_words
 from localvertex.store import outcome, record, registry
@@ -155,7 +156,8 @@ def _note(task: dict[str, Any], content: dict[str, Any]) -> str:
         return "before the run was resumed"
     if task["state"] == State.GIVEN:
         return "not run"
-    return "cached" if task["cache_hit"] else task["note"] or ""
+    found = memory.of_task(task)
+    return "cached" if task["cache_hit"] else task["note"] or (found["text"] if found else "")
 
 
 def _show_failures(content: dict[str, Any], run_dir: Path, out: Console) -> None:

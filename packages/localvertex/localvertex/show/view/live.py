@@ -128,7 +128,7 @@ class LiveJob:
     ) -> dict[str, Any]:
         """Return what the page shows of a replica; `condition` is one of the words of docs/console.md."""
         name, own = entry["name"], spans.get(entry["name"], [])
-        fields = ("name", "num_starts", "exit_code", "step", "num_steps")
+        fields = ("name", "num_starts", "exit_code", "step", "num_steps", "memory")
         shown = {field: entry.get(field) for field in (*fields, "loss", "accuracy")}
         if self._events.progress(name).num_steps:
             shown |= asdict(self._events.progress(name))

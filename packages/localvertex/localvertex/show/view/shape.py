@@ -14,6 +14,13 @@ _TEXT, _INTEGER = str | None, int | None
 
 _EVENT = {"time!": NUMBER, **dict.fromkeys(("kind!", "text!", "replica!", "action!", "phase!"), str)}
 
+_MEMORY = {
+    "peak_bytes!": int,
+    **dict.fromkeys(("severity!", "text!"), str),
+    "machine_type": _TEXT,
+    "machine_bytes": _INTEGER,
+}
+
 _SPAN = {"start!": NUMBER, "end": OPTIONAL_NUMBER, "exit_code": _INTEGER}
 
 _REPLICA = {
@@ -24,6 +31,7 @@ _REPLICA = {
     "step": _INTEGER,
     "num_steps": _INTEGER,
     **dict.fromkeys(("loss", "accuracy", "seconds_left"), OPTIONAL_NUMBER),
+    "memory?": _MEMORY,
     "spans": [_SPAN],
     "event_log?": {"path!": str, "offset!": int},
 }
@@ -57,6 +65,7 @@ _TASK = {
     "seconds!": NUMBER,
     "attempts": _INTEGER,
     "exit_code": _INTEGER,
+    "memory?": _MEMORY,
     "inputs!": _VALUES,
     "outputs!": _VALUES,
     "custom_job?": _CUSTOM_JOB,

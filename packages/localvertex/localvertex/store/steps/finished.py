@@ -50,7 +50,7 @@ class FinishedSteps:
         task.attempts, task.exit_code = entry["attempts"], entry["exit_code"]
         task.started_at, task.ended_at = record.seconds_of(entry["start_time"]), record.seconds_of(entry["end_time"])
         task.log = self._run_dir / entry["log"] if entry["log"] else None
-        task.custom_job = entry.get("custom_job")
+        task.custom_job, task.memory = entry.get("custom_job"), entry.get("memory")
         task.state, task.note, task.is_restored = State(entry["state"]), _NOTE, True
         return True
 

@@ -133,6 +133,28 @@ def test_requests_go_to_the_endpoint_with_the_token_of_the_run(tmp_path: Path) -
     ]
 
 
+def test_gcsfs_reaches_the_buckets_too(tmp_path: Path) -> None:
+    # Of aiohttp, which is not installed here, the one method that every request passes.
+    (tmp_path / "aiohttp").mkdir()
+    (tmp_path / "aiohttp" / "__init__.py").touch()
+    session = "class ClientSession:\n    def _request(self, *words, **options): return words, options\n"
+    (tmp_path / "aiohttp" / "client.py").write_text(session)
+    program = WATCHED + (
+        "from aiohttp.client import ClientSession\n"
+        "def get(url, **options): print(ClientSession()._request('GET', url, **options))\n"
+        "get('https://storage.googleapis.com/storage/v1/b/data?a=b', headers={'Authorization': 'theirs', 'x': 'y'})\n"
+        "get('https://example.org/', headers={'Authorization': 'theirs'})\n"
+        "attempt(lambda: get('https://pubsub.googleapis.com/v1/x'))\n"
+    )
+    step_endpoint.write(tmp_path / "endpoint.json", StepEndpoint(address="http://127.0.0.1:9", token="t"))
+    variables = {VARIABLE: str(tmp_path / "endpoint.json"), "LOCALVERTEX_GCS_ROOT": "/buckets"}
+    lines = step(program, PYTHONPATH=str(tmp_path), **variables).splitlines()
+    sent = {"headers": {"Authorization": "Bearer t", "x": "y"}, "proxy": None}
+    assert lines[0] == str((("GET", "http://127.0.0.1:9/storage/v1/b/data?a=b"), sent))
+    assert lines[1] == str((("GET", "https://example.org/"), {"headers": {"Authorization": "theirs"}}))
+    assert lines[2].startswith("MethodNotImplemented 501 GET /v1/x was not sent")
+
+
 def test_without_an_endpoint_nothing_is_sent() -> None:
     program = WATCHED + (
         "import requests\nattempt(lambda: requests.get('https://us-central1-aiplatform.googleapis.com/v1/x'))\n"

@@ -293,7 +293,7 @@ def test_one_of_two_replicas_is_lost(prove: Prove, tmp_path: Path) -> None:
     [
         (["--fault", "melted", "--", "true"], "error: --fault 'melted': expected killed-early, "),
         (["--number", "loss", "--", "true"], "error: --number 'loss': expected a part of a line with names"),
-        ([str(PIPELINES / "literal.json")], "error: the pipeline uses features that cannot run locally:"),
+        ([str(PIPELINES / "literal.json")], "error: the pipeline cannot run here:"),
         (["--number", "{1}", "--", "true"], "error: --number '{1}': expected a part of a line with names"),
         (["no.json"], "error: no.json cannot be read"),
         ([str(PIPELINES / "camel.json"), "--step", "x"], "no step has this name; its steps are custom-training-job"),

@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kfp import compiler, dsl
 from machines_tests.conftest import TODAY
 
 from localvertex._base.userinput.errors import UserError
+from localvertex._base.userinput.spelling import quote
 from localvertex.machines import check_file, check_pipeline
 from localvertex.machines.document import examine_file
+from localvertex.machines.job.values import RuntimeValue
 
 CONSTANT = "root.dag.tasks.custom-training-job.inputs.parameters.worker_pool_specs.runtimeValue.constant"
 CACHED = ("training-cached", "warning")
@@ -61,6 +64,78 @@ def test_the_compiled_files_are_what_the_installed_kfp_writes(data: Path, tmp_pa
         build.build(tmp_path)
     for path in sorted(tmp_path.iterdir()):
         assert path.read_text("utf-8") == (data / "pipelines" / path.name).read_text("utf-8"), path.name
+
+
+def resources(**given: Any) -> dict[str, Any]:
+    """Return a pipeline with one step that has these resources."""
+    container = {"image": "python:3.11", "resources": given}
+    return {
+        "pipelineInfo": {"name": "p"},
+        "root": {"dag": {"tasks": {"a": {"componentRef": {"name": "comp-a"}, "taskInfo": {"name": "a"}}}}},
+        "components": {"comp-a": {"executorLabel": "exec-a"}},
+        "deploymentSpec": {"executors": {"exec-a": {"container": container}}},
+        "defaultPipelineRoot": "gs://bucket/root",
+        "schemaVersion": "2.1.0",
+        "sdkVersion": "kfp-2.17.0",
+    }
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        # set_accelerator_limit(1) without set_accelerator_type, and set_memory_limit("1024"), as kfp 2.17 writes them.
+        ({"accelerator": {"count": "1", "resourceCount": "1"}}, [("accelerator-pair", "warning")]),
+        ({"accelerator": {"count": "0", "resourceCount": "0"}}, []),
+        ({"memoryLimit": 1.024e-06, "resourceMemoryLimit": "1024"}, [("step-resources", "warning")]),
+        ({"memoryLimit": 1.024, "resourceMemoryLimit": "1024M"}, []),
+    ],
+)
+def test_the_resources_of_a_step(given: dict[str, Any], expected: list[tuple[str, str]]) -> None:
+    findings = check_pipeline(resources(**given), today=TODAY)
+    assert [(each.rule, each.severity) for each in findings] == expected
+
+
+def test_a_value_of_the_run_is_quoted_by_its_origin() -> None:
+    # A mapping in place of a list of pools has a value that only the run knows.
+    text = quote({"machine_type": RuntimeValue(origin="parameter 'machine'")})
+    assert text == "{'machine_type': <parameter 'machine'>}"
+
+
+@pytest.mark.parametrize(
+    ("title", "is_refused"),
+    [("system.Dataset", False), ("acme.Report", False), ("acme_ml.report.Card", True), ("Report", True), ("", False)],
+)
+def test_schema_titles_that_vertex_refuses(title: str, is_refused: bool) -> None:
+    document = resources()
+    outputs = {"artifacts": {"out": {"artifactType": {"schemaTitle": title, "schemaVersion": "0.0.1"}}}}
+    document["components"]["comp-a"]["outputDefinitions"] = outputs
+    rules = [each.rule for each in check_pipeline(document, today=TODAY) if each.severity == "error"]
+    assert rules == ["artifact-type"] * is_refused
+
+
+def collecting(num_items: int) -> Any:
+    @dsl.component(base_image="python:3.11")
+    def make(n: int, out: dsl.Output[dsl.Dataset]) -> None:
+        pass
+
+    @dsl.component(base_image="python:3.11")
+    def join(every: dsl.Input[list[dsl.Dataset]]) -> None:
+        pass
+
+    @dsl.pipeline(name="collecting")
+    def pipeline() -> None:
+        with dsl.ParallelFor([*range(num_items)]) as n:
+            made = make(n=n)
+        join(every=dsl.Collected(made.outputs["out"]))
+
+    return pipeline
+
+
+@pytest.mark.parametrize(("num_items", "is_refused"), [(100, False), (101, True)])
+def test_more_collected_artifacts_than_vertex_allows(tmp_path: Path, num_items: int, is_refused: bool) -> None:
+    compiler.Compiler().compile(collecting(num_items), str(tmp_path / "p.yaml"))
+    findings = check_file(tmp_path / "p.yaml", today=TODAY)
+    assert [each.rule for each in findings if each.severity == "error"] == ["collected-artifacts"] * is_refused
 
 
 def test_yaml_and_json_have_the_same_findings(data: Path) -> None:

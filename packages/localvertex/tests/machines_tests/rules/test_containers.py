@@ -27,6 +27,13 @@ CASES = [
             [pool("a3-ultragpu-8g", "NVIDIA_H200_141GB", 8, disk_spec={"boot_disk_type": "pd-ssd"})], **RESERVED
         ),
         "disk-hyperdisk",
+        "error",
+        "worker_pool_specs[0].disk_spec.boot_disk_type",
+        "hyperdisk-balanced",
+    ),
+    broken(
+        with_machine([pool("a4-highgpu-8g", "NVIDIA_B200", 8, disk_spec={"boot_disk_type": "pd-ssd"})], **RESERVED),
+        "disk-hyperdisk",
         "warning",
         "worker_pool_specs[0].disk_spec.boot_disk_type",
         "hyperdisk-balanced",

@@ -3,7 +3,9 @@
 import datetime
 
 import pytest
-from machines_tests.conftest import MACHINE, RESERVED, T4, Case, assert_broken, broken, pool, with_machine
+from machines_tests.conftest import MACHINE, RESERVED, T4, TODAY, Case, assert_broken, broken, pool, with_machine
+
+from localvertex.machines import check_worker_pools
 
 CASES = [
     broken([pool("n1-standard-2")], "machine-type", "error", f"{MACHINE}.machine_type", "n1-standard-4"),
@@ -68,3 +70,11 @@ CASES = [
 @pytest.mark.parametrize("case", CASES)
 def test_a_broken_job_has_this_finding(case: Case) -> None:
     assert_broken(case)
+
+
+def test_an_unknown_accelerator_is_reported_once_and_each_name_once() -> None:
+    (finding,) = check_worker_pools([pool("cloud-tpu", "TPU_V9", 8)], today=TODAY)
+    assert (finding.rule, finding.alternatives) == ("accelerator-type", ("TPU_V3", "TPU_V2"))
+    (finding,) = check_worker_pools([pool(gpu="NVIDIA_L5", count=1)], today=TODAY)
+    assert finding.rule == "accelerator-type"
+    assert [finding.message.count(each) for each in finding.alternatives] == [0] * len(finding.alternatives)

@@ -18,7 +18,7 @@ from trainer.data.preparing.dataflow.settings import Settings
 from trainer.data.preparing.engines import exchange, factory
 from trainer.data.preparing.engines.beam import Beam, Run
 from trainer.data.preparing.engines.distributed import Distributed
-from trainer.data.preparing.engines.engine import Engine
+from trainer.data.preparing.engines.factory import Engine
 from trainer.data.preparing.engines.local import Local
 from trainer.data.sources.source import SourceImage
 from vertex_testing.cloud_storage.server import CloudStorage

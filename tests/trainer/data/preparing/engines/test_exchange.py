@@ -9,7 +9,6 @@ from localvertex._base.userinput.errors import UserError
 from tests.support import work_items
 from trainer.command_line import TrainingError
 from trainer.data.preparing import versions
-from trainer.data.preparing.dataflow.settings import check_engine
 from trainer.data.preparing.engines import exchange
 from trainer.data.preparing.engines.beam import Beam
 
@@ -106,8 +105,3 @@ def test_an_error_before_the_result_is_forgotten(tmp_path: Path) -> None:
     exchange.work(folder, "000000")
     exchange.raise_error(folder)
     assert list(exchange.results(folder)) == [9]
-
-
-def test_another_engine_is_refused() -> None:
-    with pytest.raises(UserError, match=r"^prepare_engine='spark' does not exist; use local or dataflow$"):
-        check_engine("spark")

@@ -11,8 +11,8 @@ from PIL import Image, ImageDraw, ImageOps
 from sklearn.datasets import load_sample_images
 
 from trainer.data import images
-from trainer.data.preparing.examine import Examined, examine
 from trainer.data.preparing.quality import likeness, signatures
+from trainer.data.preparing.read import Examined, examine
 
 SIZE = 96
 PAGE = Path(__file__).parents[5] / "docs" / "releasing.md"

@@ -8,7 +8,7 @@ import pytest
 
 from trainer.data.sources import opening
 from trainer.data.sources.manifests import addresses
-from trainer.data.sources.manifests.entry import BadLine
+from trainer.data.sources.manifests.lines import BadLine
 
 
 @pytest.mark.parametrize(

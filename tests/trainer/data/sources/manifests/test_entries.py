@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from trainer.data.sources.manifests import addresses, csv_lines, json_lines, lines
-from trainer.data.sources.manifests.entry import BadLine, Entry, OtherTask
+from trainer.data.sources.manifests import addresses, lines
+from trainer.data.sources.manifests.lines import BadLine, Entry, OtherTask
 
 ML_USE = "aiplatform.googleapis.com/ml_use"
 
@@ -43,7 +43,7 @@ def reason(parse: Callable[[str], Entry], text: str) -> str:
     ],
 )
 def test_a_csv_line(text: str, expected: tuple[str, str, str | None]) -> None:
-    entry = csv_lines.parse(text)
+    entry = lines.parse_csv(text)
     assert (entry.address, entry.label, entry.split) == expected
 
 
@@ -71,7 +71,7 @@ def test_a_csv_line(text: str, expected: tuple[str, str, str | None]) -> None:
     ],
 )
 def test_a_bad_csv_line(text: str, expected: str) -> None:
-    assert expected in reason(csv_lines.parse, text)
+    assert expected in reason(lines.parse_csv, text)
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_a_bad_csv_line(text: str, expected: str) -> None:
 )
 def test_a_csv_line_of_another_task(text: str, task: str) -> None:
     with pytest.raises(OtherTask, match=task):
-        csv_lines.parse(text)
+        lines.parse_csv(text)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_a_csv_line_of_another_task(text: str, task: str) -> None:
     ],
 )
 def test_a_json_line(fields: dict[str, object], expected: tuple[str, str | None]) -> None:
-    entry = json_lines.parse(as_json(**fields))
+    entry = lines.parse_json(as_json(**fields))
     assert entry.address == "gs://images/1.jpg"
     assert (entry.label, entry.split) == expected
 
@@ -134,7 +134,7 @@ def test_a_json_line(fields: dict[str, object], expected: tuple[str, str | None]
 def test_a_bad_json_line(text: str, expected: str) -> None:
     if expected.startswith("classificationAnnotations is"):
         text = as_json(classificationAnnotations={"displayName": "cat"})
-    assert expected in reason(json_lines.parse, text)
+    assert expected in reason(lines.parse_json, text)
 
 
 @pytest.mark.parametrize(
@@ -150,21 +150,21 @@ def test_a_bad_json_line(text: str, expected: str) -> None:
 )
 def test_a_json_line_of_another_task(fields: dict[str, object], task: str) -> None:
     with pytest.raises(OtherTask, match=task):
-        json_lines.parse(as_json(**fields))
+        lines.parse_json(as_json(**fields))
 
 
 def test_the_examples_of_the_manifests_page(repository: Path) -> None:
     in_csv, in_json = re.findall(r"^```\n(.*?)^```$", (repository / "docs" / "manifests.md").read_text(), re.M | re.S)
-    entries = [csv_lines.parse(line) for line in in_csv.splitlines()]
+    entries = [lines.parse_csv(line) for line in in_csv.splitlines()]
     assert [entry.split for entry in entries] == ["train", "validation", "test", "", None]
     assert entries[2].label == "tulip, red"
-    assert json_lines.parse(in_json) == entries[0]
+    assert lines.parse_json(in_json) == entries[0]
 
 
 def test_whatever_a_line_contains_it_is_an_entry_bad_or_of_another_task() -> None:
     """Lines that were damaged at random places, as text and as bytes."""
     chosen = random.Random(15)
-    good = {csv_lines.parse: 'training,gs://images/1.jpg,"cat"', json_lines.parse: as_json(x={ML_USE: ["test", 1.5]})}
+    good = {lines.parse_csv: 'training,gs://images/1.jpg,"cat"', lines.parse_json: as_json(x={ML_USE: ["test", 1.5]})}
     pieces = [*'",{}[]:\\/.~\r\t\0é', "\ud800", "null", "1e999", "gs://", "..", "test,", '"imageGcsUri":', "x" * 9999]
     kinds = set()
     for parse, line in good.items():
@@ -207,7 +207,7 @@ def test_the_longest_line_is_a_byte_shorter_than_the_limit() -> None:
 )
 def test_bytes_that_are_not_text(line: bytes | None, expected: str) -> None:
     with pytest.raises(BadLine, match=expected):
-        lines.text(line)
+        lines.text_of(line)
 
 
 def test_a_line_without_an_end_takes_no_memory(tmp_path: Path) -> None:

@@ -92,6 +92,9 @@ class Storage:
     def _begin(self, request: Request, body: bytes) -> Response:
         """Take a whole upload, or the description of a resumable one."""
         query, bucket = dict(request.query_params), request.path_params["bucket"]
+        # gcsfs continues by POST.
+        if "upload_id" in query:
+            return self._continue(request, body)
         kind = query.get("uploadType")
         if kind not in ("media", "multipart", "resumable"):
             raise invalid(f"uploadType {str(kind)[:40]!r}: expected media, multipart or resumable")
@@ -229,7 +232,9 @@ def _parts(request: Request, body: bytes) -> tuple[bytes, bytes]:
     pieces = body.split(b"--" + boundary[1].encode()) if boundary else []
     if len(pieces) != 4:
         raise invalid("the body must have two parts: the description of the object, and its data")
-    described, data = (each.removesuffix(b"\r\n").partition(b"\r\n\r\n")[2] for each in pieces[1:3])
+    # gcsfs ends its lines as text does, which Cloud Storage accepts.
+    end = b"\r\n" if pieces[1].startswith(b"\r\n") else b"\n"
+    described, data = (each.removesuffix(end).partition(end + end)[2] for each in pieces[1:3])
     return described, data
 
 

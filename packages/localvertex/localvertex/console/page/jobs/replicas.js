@@ -123,12 +123,13 @@ function length({ goodput, timeline }) {
 
 /** @param {NameProps} props */
 function Name({ replica, logOf }) {
-  const { name, condition, step, num_steps, num_starts, exit_codes } = replica;
+  const { name, condition, step, num_steps, num_starts, exit_codes, memory } = replica;
   const [state, text] = CONDITIONS[condition];
   const facts = [
     num_steps ? `step ${step} of ${num_steps}` : "",
     num_starts > 1 ? `${num_starts} starts` : "",
     exit_codes.length ? `exit ${exit_codes.length > 1 ? "codes" : "code"} ${exit_codes.join(", ")}` : "",
+    memory?.text,
   ];
   return html`<div class="of">
     <div>

@@ -129,6 +129,7 @@ export function Step({ run, entry, job, query, addressOf }) {
       ["Duration", entry.start_time && html`<${Duration} of=${entry} />`],
       ["Attempts", entry.attempts > 1 && String(entry.attempts)],
       ["Exit code", Number.isInteger(entry.exit_code) && String(entry.exit_code)],
+      ["Memory", entry.memory?.text],
       ["Remark", remark(entry)],
     ]} />
     <${Tabs} label="Parts of the step" tabs=${tabs} selected=${tab}

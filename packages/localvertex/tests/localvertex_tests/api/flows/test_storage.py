@@ -318,6 +318,23 @@ def test_lists_and_changes_go_on_while_steps_write(tmp_path: Path) -> None:
         looking.result()
 
 
+def test_gcsfs_uploads_with_lines_and_requests_of_its_own(endpoint: Server, folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    body = b'--x\nContent-Type: application/json\n\n{"name": "small"}\n--x\nContent-Type: text/plain\n\na\n\n--x--'
+    headers = {"content-type": 'multipart/related; boundary="x"'}
+    done = endpoint.request("POST", f"{UPLOADS}?uploadType=multipart", data=body, headers=headers)
+    assert done.status_code == 200, done.text
+    assert (folder / "small").read_bytes() == b"a\n"
+    begun = endpoint.request("POST", f"{UPLOADS}?uploadType=resumable", data=b'{"name": "large"}', headers=JSON)
+    number = begun.headers["location"].partition("upload_id=")[2]
+    for first, data, code in ((0, b"ab", 308), (2, b"c", 200)):
+        size = "*" if code == 308 else "3"
+        headers = {"content-type": "text/plain", "content-range": f"bytes {first}-{first + len(data) - 1}/{size}"}
+        place = f"{UPLOADS}?uploadType=resumable&upload_id={number}"
+        assert endpoint.request("POST", place, data=data, headers=headers).status_code == code
+    assert (folder / "large").read_bytes() == b"abc"
+
+
 @pytest.mark.slow
 def test_a_server_that_is_refused_leaves_the_uploads_of_the_running_one(
     endpoint: Server, folder: Path, python: str

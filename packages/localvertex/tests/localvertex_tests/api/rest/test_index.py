@@ -1,12 +1,16 @@
 """The index of lists: it never changes a list, whatever happens to the records, and saves reading them."""
 
 import fcntl
+import hashlib
 import json
 import os
 import shutil
+import sqlite3
+import stat
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +20,7 @@ from localvertex_tests.support.run_records import job_record, run_record, write,
 
 from localvertex.api.rest.call import Call, Location
 from localvertex.api.rest.index import Records, Summary
+from localvertex.api.rest.index_file import FILE, FORMAT
 from localvertex.commands.service import Service
 from localvertex.console.runs.outputs import RunOutputs
 from localvertex.store import journal
@@ -309,3 +314,123 @@ def test_the_index_contains_no_large_fields(lists: Lists) -> None:
     lists.check()
     assert secret in json.dumps(lists.page())
     assert secret not in repr(lists._with.pipeline_jobs._store.index._entries)
+    assert secret.encode() not in (lists.work_dir / "api" / FILE).read_bytes()
+
+
+def only_sound(work_dir: Path) -> Path:
+    """Remove what is read each time: damaged records, and what has not ended."""
+    for path in ("pipelineJobs/cut", "pipelineJobs/run-00070", "customJobs/2", "schedules/1"):
+        (work_dir / "api" / f"{path}.json").unlink()
+    shutil.rmtree(work_dir / "run-00070")
+    for number in range(NUM_JOBS):
+        if STATES[number % 5] in ("RUNNING", "PENDING"):
+            shutil.rmtree(work_dir / f"run-{number:05}")
+    return work_dir
+
+
+def listed(lists: Lists) -> list[Any]:
+    return [lists.pages(), lists.pages(filter="labels.team=a"), lists.pages(collection="customJobs"), lists.runs()]
+
+
+def test_the_first_list_of_the_next_server_reads_no_record_that_is_at_rest(tmp_path: Path) -> None:
+    work_dir = only_sound(fill(tmp_path / "runs"))
+    before = listed(Lists(work_dir))
+    after = Lists(work_dir)
+    with files_opened() as opened:
+        after.runs()
+        assert after.page(pageSize="1", collection="customJobs")["customJobs"]
+        assert after.page(filter="display_name=none") == {"pipelineJobs": []}
+    # The only one is that of the page.
+    assert opened == [str(work_dir / "api" / "customJobs" / "1.json")]
+    assert (listed(after), stat.S_IMODE((work_dir / "api" / FILE).stat().st_mode)) == (before, 0o600)
+
+
+def test_what_changed_between_two_servers_is_in_the_first_list(tmp_path: Path) -> None:
+    lists = Lists(only_sound(fill(tmp_path / "runs")))
+    listed(lists)
+    in_place(lists.work_dir / "run-00000" / "run.json", "SUCCEEDED", "CANCELLED")
+    shutil.rmtree(lists.work_dir / "run-00001")
+    (lists.work_dir / "api" / "pipelineJobs" / "run-00002.json").unlink()
+    write_job(lists.work_dir, 300)
+    after = Lists(lists.work_dir)
+    after.check()
+    after.check(filter="state=PIPELINE_STATE_CANCELLED")
+    moved = lists.work_dir.rename(tmp_path / "moved")
+    Lists(moved).check()
+    assert str(tmp_path / "runs") not in json.dumps(Lists(moved).runs())
+
+
+def _rows(path: Path, change: str) -> None:
+    with sqlite3.connect(path) as file:
+        file.execute(change)
+    file.close()
+
+
+DAMAGE: dict[str, Callable[[Path], object]] = {
+    "empty": lambda path: path.write_bytes(b""),
+    "no database": lambda path: path.write_bytes(b"x" * 10_000),
+    "cut": lambda path: os.truncate(path, path.stat().st_size // 2),
+    "random pages": lambda path: path.write_bytes(path.read_bytes()[:4096] + os.urandom(8192)),
+    "another table": lambda path: (_rows(path, "DROP TABLE summaries"), _rows(path, "CREATE TABLE summaries (a)")),
+    "no JSON": lambda path: _rows(path, "UPDATE summaries SET content = '{' WHERE id = 'run-00000'"),
+    "two values": lambda path: _rows(path, "UPDATE summaries SET content = '1,2' WHERE id = 'run-00000'"),
+    "no text": lambda path: _rows(path, "UPDATE summaries SET content = x'ff' WHERE id = 'run-00000'"),
+    "another format": lambda path: _rows(path, f"UPDATE origin SET format = {FORMAT + 1}"),
+    "a folder": lambda path: (path.unlink(), path.mkdir()),
+    "a link": lambda path: (path.unlink(), path.symlink_to("/dev/null")),
+    "gone": lambda path: path.unlink(),
+}
+
+
+@pytest.mark.parametrize("kind", [*DAMAGE, "another server writes"])
+def test_lists_are_right_whatever_happens_to_the_file(tmp_path: Path, kind: str) -> None:
+    lists = Lists(fill(tmp_path / "runs"))
+    listed(lists)
+    path = lists.work_dir / "api" / FILE
+    with closing(sqlite3.connect(path, isolation_level=None)) as busy:
+        if kind == "another server writes":
+            busy.execute("BEGIN EXCLUSIVE")
+        else:
+            DAMAGE[kind](path)
+        after = Lists(lists.work_dir)
+        after.check()
+        write_job(lists.work_dir, 300)
+        after.check()
+    Lists(lists.work_dir).check()
+
+
+def test_a_full_disk_loses_no_list(tmp_path: Path) -> None:
+    """In a process that cannot write a file of more than 20 KB."""
+    lists = Lists(fill(tmp_path / "runs"))
+    code = f"""
+import resource, signal
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+from pathlib import Path
+from localvertex_tests.api.rest.test_index import Lists, listed
+found = Lists(Path({str(lists.work_dir)!r}))
+found.check()
+found.check()
+"""
+    path = [str(Path(__file__).parents[3]), *sys.path]
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    lists.check()
+
+
+def test_another_summary_of_the_same_record_has_another_format(tmp_path: Path) -> None:
+    """When this fails, count `FORMAT` up, and write the digest that was found."""
+    lists = Lists(only_sound(fill(tmp_path / "runs")))
+    listed(lists)
+    with sqlite3.connect(lists.work_dir / "api" / FILE) as file:
+        rows = file.execute("SELECT collection, id, content FROM summaries ORDER BY 1, 2").fetchall()
+    file.close()
+    text = json.dumps(rows).replace(str(lists.work_dir), "WORK")
+    assert len(rows) > NUM_JOBS
+    assert (FORMAT, hashlib.sha256(text.encode()).hexdigest()[:16]) == (1, "16b55fb88751fd3d")

@@ -126,6 +126,13 @@ rest = aiplatform.gapic.ModelServiceClient(
     transport="rest", client_options={"api_endpoint": "europe-west4-aiplatform.googleapis.com"}
 )
 found["rest"] = rest.get_model(name=model.resource_name).display_name
+# As the clients of google-cloud-aiplatform 1.24, which have no REST.
+from google.cloud.aiplatform_v1.services.model_service.transports import ModelServiceGrpcTransport
+transport = ModelServiceGrpcTransport(host="europe-west4-aiplatform.googleapis.com", credentials=credentials)
+older = aiplatform_v1.ModelServiceClient(transport=transport)
+found["grpc"] = [each.display_name for each in older.list_models(parent="projects/my-project/locations/europe-west4")]
+with refusal("unknown model"):
+    older.get_model(name=f"{model.resource_name}1")
 vertexai.init(project="my-project", location="europe-west4")
 if buckets:
     from google.cloud import storage
@@ -167,6 +174,7 @@ EXPECTED = {
     "artifact": "d",
     "client": ["pets"],
     "rest": "pets",
+    "grpc": ["pets"],
 }
 
 
@@ -195,6 +203,8 @@ def test_the_steps_of_a_run_reach_its_endpoint_and_nothing_else(
     assert "google.pubsub.v1.Publisher/Publish was not sent" in refused["pubsub"]
     assert "gemini-2.5-flash:generateContent was not sent" in refused["gemini"]
     assert "ModelService/ListModels was not sent" in refused["asynchronous"]
+    assert "(google-cloud-aiplatform 1." in refused["asynchronous"]
+    assert refused["unknown model"].startswith("NotFound: 404"), refused["unknown model"]
     assert "DatasetService.ListDatasets is not available to steps" in refused["datasets"]
     assert "JobService.CreateCustomJob is not available to steps" in refused["custom job"]
     assert "localvertex run` does not implement PipelineService.ListPipelineJobs" in refused["pipeline jobs"]

@@ -16,7 +16,7 @@ def encode(content: Any) -> bytes:
 
 
 def _text(content: Any) -> bytes:
-    return json.dumps(content, allow_nan=False, separators=(",", ":")).encode()
+    return json.dumps(content, allow_nan=False, separators=(",", ":"), default=str).encode()
 
 
 def _named_number(value: Any) -> Any:

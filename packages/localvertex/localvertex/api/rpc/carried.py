@@ -1,0 +1,36 @@
+"""gRPC calls that HTTP carries: those of steps whose client of Vertex AI is older than its REST, as {path, message}."""
+
+from base64 import b64decode, b64encode
+from typing import Any
+
+from anyio import from_thread
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from localvertex.api.rest.call import content_of
+from localvertex.api.rest.errors import invalid
+from localvertex.api.rest.json_response import response_of
+
+PATH = "/rpc"
+
+
+async def _respond(request: Request) -> Response:
+    # Without such a client, nothing of gRPC is imported.
+    from localvertex.api.rpc.calls import answer_call
+
+    body, header = await request.body(), request.headers.get("authorization", "")
+
+    def answer() -> dict[str, Any]:
+        content = content_of(body)
+        try:
+            path, message = str(content["path"]), b64decode(content["message"])
+        except (LookupError, TypeError, ValueError):
+            raise invalid("expected the path of a gRPC method and its message in Base64") from None
+        return {"message": b64encode(from_thread.run(answer_call, request.app, path, message, header)).decode()}
+
+    return await run_in_threadpool(response_of, answer)
+
+
+ROUTE = Route(PATH, _respond, methods=["POST"])

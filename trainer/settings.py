@@ -1,0 +1,58 @@
+"""The one way to declare a setting: a dataclass's field with its help text, its kind and its default, and their check.
+
+A kind is one of `localvertex._base.kinds`, for example a range of integers, or a tuple of texts to choose from.
+"""
+
+import contextlib
+import dataclasses
+import math
+from typing import Any
+
+from localvertex._base import kinds
+from localvertex._base.kinds import Number
+
+COUNT, POSITIVE = range(10**6), range(1, 10**6)
+FRACTION, BELOW_ONE = Number(lowest=0, highest=1), Number(lowest=0, highest=0.999999)
+NUMBER = Number(lowest=-math.inf, highest=math.inf)
+
+
+def setting(help_text: str, kind: Any = None, *, is_later: bool = False, **options: Any) -> Any:
+    """Return a field.
+
+    Args:
+        help_text: For command lines, settings files and the descriptions of pipelines.
+        kind: The values that it may have; None: the dataclass itself checks it.
+        is_later: Whether earlier runs did not have it, so that its default does not change the identity of a run.
+        **options: Those of `dataclasses.field`.
+    """
+    return dataclasses.field(metadata={"help": help_text, "kind": kind, "is_later": is_later}, **options)
+
+
+def check_all(settings: Any, prefix: str = "") -> None:
+    """Check each setting of a frozen dataclass, and give it the type of its kind.
+
+    Args:
+        settings: The instance.
+        prefix: Begins the names in messages.
+
+    Raises:
+        UserError: A value is not one of its kind.
+    """
+    for field in dataclasses.fields(settings):
+        if (kind := field.metadata.get("kind")) is not None:
+            value = check(f"{prefix}{field.name}", getattr(settings, field.name), kind)
+            object.__setattr__(settings, field.name, value)
+
+
+def check(name: str, value: Any, kind: Any) -> Any:
+    """Return a value in the type of its kind. In kfp's structures, a number may be a text, and 2 may be 2.0.
+
+    Raises:
+        UserError: It is not one of this kind.
+    """
+    if isinstance(kind, range | Number):
+        with contextlib.suppress(ValueError):
+            value = float(value) if isinstance(value, str) else value
+        if isinstance(kind, range) and isinstance(value, float) and value.is_integer():
+            value = int(value)
+    return kinds.check(name, value, kind)
