@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
+from localvertex._base.json_object import JsonObject
 from localvertex._base.lines import WriteLine
 from localvertex._base.userinput import atomic_write
 from localvertex._base.userinput.errors import UserError
@@ -37,7 +38,7 @@ ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
 UNUSABLE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, ApiError)
 """Errors that code raises when a record has unexpected content."""
 
-Check = Callable[[dict[str, Any]], object]
+Check = Callable[[JsonObject], object]
 
 
 class Damaged(Exception):
@@ -102,7 +103,7 @@ class Store:
             raise ValueError(f"{resource_id!r} is not an id")
         return self.folder / collection / f"{resource_id}.json"
 
-    def read(self, collection: str, resource_id: str) -> dict[str, Any] | None:
+    def read(self, collection: str, resource_id: str) -> JsonObject | None:
         """Return the resource, None when it does not exist.
 
         Raises:
@@ -114,7 +115,7 @@ class Store:
         kind = collection.rpartition("/")[2]
         try:
             text = self._unwritten.get(path) or path.read_text()
-            content: dict[str, Any] = json.loads(text)
+            content: JsonObject = json.loads(text)
             if not isinstance(content.get("createTime", ""), str):
                 raise TypeError(f"createTime {content['createTime']!r}")
             if content["name"].split("/")[-2:] != [kind, resource_id]:
@@ -129,7 +130,7 @@ class Store:
             raise Damaged(reason) from None
         return content
 
-    def find(self, call: Call, collection: str) -> dict[str, Any]:
+    def find(self, call: Call, collection: str) -> JsonObject:
         """Return the resource of a location that a request names.
 
         Raises:
@@ -142,7 +143,7 @@ class Store:
             raise not_found(name)
         return found
 
-    def write(self, collection: str, resource_id: str, content: dict[str, Any]) -> None:
+    def write(self, collection: str, resource_id: str, content: JsonObject) -> None:
         """Create or replace a resource.
 
         Raises:
@@ -154,7 +155,7 @@ class Store:
             atomic_write.write_text(path, json.dumps(content))
             self._unwritten.pop(path, None)
 
-    def keep(self, collection: str, resource_id: str, content: dict[str, Any]) -> None:
+    def keep(self, collection: str, resource_id: str, content: JsonObject) -> None:
         """Create or replace a resource, in memory until it can be written."""
         with self.lock:
             try:
@@ -196,11 +197,11 @@ class Store:
                     found[stem] = signature(each.path)
         return found
 
-    def all(self, collection: str) -> list[dict[str, Any]]:
+    def all(self, collection: str) -> list[JsonObject]:
         """Return the resources of a collection without the damaged ones."""
         return self.survey(collection)[0]
 
-    def survey(self, collection: str) -> tuple[list[dict[str, Any]], dict[str, str]]:
+    def survey(self, collection: str) -> tuple[list[JsonObject], dict[str, str]]:
         """Return the resources of a collection, and the ids of damaged ones with the reason."""
         found, damaged = [], {}
         for each in self.ids(collection):

@@ -7,6 +7,7 @@ import time
 from dataclasses import asdict
 from typing import Any
 
+from localvertex._base.json_object import JsonObject
 from localvertex.jobs.faults.faults import ALL, Action
 from localvertex.jobs.goodput.event_files import EventFiles, EventLog
 from localvertex.jobs.goodput.goodput import add_up, goodput
@@ -15,7 +16,7 @@ from localvertex.jobs.status import FINAL_STATES, MISSED, EventKind, JobState
 from localvertex.show.view import shape
 from localvertex.show.view.curves import Curve
 
-Message = tuple[str, dict[str, Any]]
+Message = tuple[str, JsonObject]
 """The name of an event of the stream, and its content."""
 
 _SECONDS = 1.0
@@ -43,7 +44,7 @@ class LiveJob:
         self._shown: Any = None
         self._shown_at = 0.0
 
-    def poll(self, status: dict[str, Any] | None, *, is_running: bool) -> list[Message]:
+    def poll(self, status: JsonObject | None, *, is_running: bool) -> list[Message]:
         """Return the messages that are due: `job` with everything about the job, `steps` with new points.
 
         Args:
@@ -70,7 +71,7 @@ class LiveJob:
                 messages.append(("steps", {"task": self._task, "replica": name, **new}))
         return messages
 
-    def _follow(self, status: dict[str, Any]) -> None:
+    def _follow(self, status: JsonObject) -> None:
         """Begin again when this is another job than before: the next attempt at a step has its own events."""
         logs = [(each["name"], each.get("event_log")) for each in status["replicas"]]
         if logs == self._logs:
@@ -80,14 +81,14 @@ class LiveJob:
         self._curves = {name: Curve() for name, _ in logs}
         self._events.listen = lambda name, event: self._curves[name].add(event)
 
-    def _job(self, status: dict[str, Any], *, is_running: bool, now: float) -> dict[str, Any]:
+    def _job(self, status: JsonObject, *, is_running: bool, now: float) -> JsonObject:
         """Return the message about the job; times are seconds from its start, which is `start` of the status."""
-        events: list[dict[str, Any]] = status.get("events", [])
+        events: list[JsonObject] = status.get("events", [])
         spans = {each["name"]: [Span(**span) for span in each.get("spans", [])] for each in status["replicas"]}
         # The primary replica is the first that started; of the trials of a tuning job any is.
         spans = {name: found for name, found in sorted(spans.items(), key=_start) if found}
         end = now if is_running else self._last(spans, events)
-        found: dict[str, Any] = dict(status.get("goodput") or {})
+        found: JsonObject = dict(status.get("goodput") or {})
         if spans and (not found or "num_trials" in found):
             restarts = status.get("num_restarts", 0)
             every = goodput(spans, self._events, num_failures=restarts, end=end)
@@ -108,7 +109,7 @@ class LiveJob:
             "events": [each | {"time": round(max(each["time"] - (start or 0.0), 0.0), 3)} for each in events],
         }
 
-    def _trials(self, spans: dict[str, list[Span]], end: float) -> list[dict[str, Any]]:
+    def _trials(self, spans: dict[str, list[Span]], end: float) -> list[JsonObject]:
         """Return the goodput so far of each running trial of a tuning job; nothing for other jobs."""
         trials: dict[str, dict[str, list[Span]]] = {}
         for name, own in spans.items():
@@ -116,7 +117,7 @@ class LiveJob:
                 trials.setdefault(name.rpartition("/")[0], {})[name] = own
         return [goodput(each, self._events, num_failures=0, end=end) for each in trials.values()]
 
-    def _last(self, spans: dict[str, list[Span]], events: list[dict[str, Any]]) -> float:
+    def _last(self, spans: dict[str, list[Span]], events: list[JsonObject]) -> float:
         """Return the last time at which a job that has no end was seen."""
         times = [max(span.start, span.end or 0.0) for each in spans.values() for span in each]
         times += [each["time"] for each in events]
@@ -124,8 +125,8 @@ class LiveJob:
         return max(times, default=0.0)
 
     def _replica(
-        self, entry: dict[str, Any], spans: dict[str, list[Span]], events: list[dict[str, Any]], *, is_running: bool
-    ) -> dict[str, Any]:
+        self, entry: JsonObject, spans: dict[str, list[Span]], events: list[JsonObject], *, is_running: bool
+    ) -> JsonObject:
         """Return what the page shows of a replica; `condition` is one of the words of docs/console.md."""
         name, own = entry["name"], spans.get(entry["name"], [])
         fields = ("name", "num_starts", "exit_code", "step", "num_steps", "memory")
@@ -144,7 +145,7 @@ def _start(item: tuple[str, list[Span]]) -> float:
     return item[1][0].start if item[1] else 0.0
 
 
-def _condition(name: str, spans: list[Span], events: list[dict[str, Any]], *, is_alive: bool, code: int | None) -> str:
+def _condition(name: str, spans: list[Span], events: list[JsonObject], *, is_alive: bool, code: int | None) -> str:
     """Return running, frozen, leaving, done or stopped."""
     if not is_alive:
         return "done" if code == 0 else "stopped"
