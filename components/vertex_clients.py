@@ -69,7 +69,7 @@ def make(name: str, *, url: str, credentials: Any) -> Any:
 
     Args:
         name: Its class, e.g. `ModelServiceClient`.
-        url: The service's, also a local one.
+        url: The service's, or a local one's.
         credentials: Credentials of google-auth.
     """
     # Google's packages log deprecations and attempts to find a metadata server, which a user cannot act on.
@@ -94,7 +94,7 @@ def call(method: Callable[..., Any], request: Any, *, what: str, is_repeatable: 
     Raises:
         NotFoundError: The service has no such resource.
         UserError: The service refuses the call.
-        TrainingError: It is not available, or a quota is exhausted, also after some pauses.
+        TrainingError: It is not available, or a quota is exhausted, even after some pauses.
     """
 
     def once() -> Any:

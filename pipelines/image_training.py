@@ -49,7 +49,7 @@ def _parameters(
         image_size: Height and width of the images, in pixels (8 to 2048); 224 or 300 for resnet50.
         max_examples: Maximum number of images, for a trial; 0 uses all.
         prepare_engine: Where the images are read: local (in the step `prepare`) or dataflow (on many machines).
-        reread: Read all images again, also those that have not changed since the previous run.
+        reread: Read all images again, including those that have not changed since the previous run.
         exact: Bit-identical weights on every run and after every restart, at some cost in speed.
         run_label: Any text; a new one trains an unchanged configuration again.
         minimum_score: Register the model only at this test score (0 to 1) or above (formerly minimum_accuracy).

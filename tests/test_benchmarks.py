@@ -25,7 +25,7 @@ LONG = (
     "serving",
     "train",
 )
-"""They start many processes with TensorFlow, or compute for seconds, also with tiny sizes."""
+"""They start many processes with TensorFlow, or compute for seconds, even with tiny sizes."""
 ONLY_WITH_A_GPU = "error: TensorFlow sees no GPU here; --smoke tries the benchmark on the CPU\n"
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 SECONDS = 1800
-"""Longer than any of these takes, also on a loaded machine."""
+"""Longer than any of these takes, even on a loaded machine."""
 
 
 def start(repository: Path, *words: str) -> "subprocess.Popen[str]":

@@ -25,7 +25,7 @@ def project(folder: str) -> dict[str, Any]:
 
 
 def supported(content: dict[str, Any], name: str) -> str:
-    """Return the versions that a project declares for a package, also in its extras."""
+    """Return the versions that a project declares for a package, including its extras."""
     groups, found = {"": content["dependencies"]} | content["optional-dependencies"], dict[str, str]()
     for extra in groups.keys() - DEVELOPMENT:
         for line in groups[extra]:

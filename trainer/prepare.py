@@ -56,7 +56,7 @@ def prepare(
         max_bad_fraction: Fraction of images that may be unreadable; they are skipped, counted and named.
         pipeline_root: Folder, local or gs://, whose `prepared/` outlives this run: images that have not changed since
             the previous dataset, or since a killed attempt, are not read again. Empty: all are read.
-        reread: Read all images, also those that have not changed.
+        reread: Read all images, including those that have not changed.
         dataflow: Settings of the Dataflow job whose workers read the images; None to read them on this machine.
         strict: Comma-separated names of warnings that count as errors, such as leaks,label-conflicts.
         changes_path: File for the page on what changed since the previous dataset; empty for none.
@@ -197,7 +197,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--max-bad-fraction", type=float, default=_MAX_BAD_FRACTION, metavar="FRACTION", help=allowed)
     kept = "folder, local or gs://, that is kept between runs, so that the next one reads only new images"
     parser.add_argument("--pipeline-root", metavar="FOLDER", help=kept)
-    parser.add_argument("--reread", action="store_true", help="read all images, also unchanged ones")
+    parser.add_argument("--reread", action="store_true", help="read all images, including unchanged ones")
     kinds = f"comma-separated names of warnings to treat as errors: {', '.join(TEXTS)}"
     parser.add_argument("--strict", default="", metavar="NAMES", help=kinds)
     options = parser.parse_args(arguments)

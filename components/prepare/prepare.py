@@ -46,7 +46,7 @@ def prepare(
         dataflow: Machine type, number, disk, subnetwork and service account of the Dataflow workers.
         pipeline_root: Folder or gs:// prefix; in its `prepared/`, the next run finds this dataset and reads only new
             images.
-        reread: Read all images, also those that have not changed.
+        reread: Read all images, including those that have not changed.
         recipe: Recipe of the training; an input of its own, because quotes in a structure may not survive.
         settings: Values of other steps by name, and the training job's `image`; wrong ones, and machines that Vertex AI
             would refuse, end this step before it reads an image.

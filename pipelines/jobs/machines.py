@@ -65,7 +65,7 @@ def _deployment_lines(step: Step, location: Location) -> Iterator[str]:
     machines = replicas_in(values) if all(map(is_known, values.values())) else _UNKNOWN
     yield f"{step.name}: a new champion is deployed on {machines}, and gets all traffic after a live prediction"
     yield f"  endpoint {shown} in {location.region}: created if it does not exist; its old version is undeployed"
-    yield "  it costs money as long as it is deployed, also after the run"
+    yield "  it costs money as long as it is deployed, even after the run"
 
 
 def _requests(pools: Any) -> list[MachineRequest]:

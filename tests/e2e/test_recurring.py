@@ -62,7 +62,7 @@ def fire(tmp_path: pathlib.Path, server: Server) -> Callable[[], Run]:
         # The schedule skips its times until the run has ended: it has one run at a time.
         server.call("POST", f"schedules/{name}:pause", {}).raise_for_status()
         wait_until(lambda: all(job["state"] in ENDED for job in jobs(server)), timeout_seconds=300)
-        # On a loaded machine the schedule may start another one before it is paused, also right after its creation.
+        # On a loaded machine the schedule may start another one before it is paused, even right after its creation.
         new = [job for job in jobs(server) if job["name"] not in before]
         before.update(job["name"] for job in new)
         first = min(new, key=lambda job: str(job["createTime"]))

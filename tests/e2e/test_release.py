@@ -48,7 +48,7 @@ def run(run: Runner, compiled_for_few_images: pathlib.Path, digits_source: pathl
 
 
 def aliases(work_dir: pathlib.Path) -> dict[str, str]:
-    # As readers see them, also after a kill in the middle of a change.
+    # As readers see them, even after a kill in the middle of a change.
     return ModelVersions(work_dir / "models" / NAME).aliases
 
 

@@ -16,7 +16,7 @@ from exact_resume.events import log as event_log
 from tests.support.forks import Fork
 
 SECONDS = 400
-"""Longer than any of these jobs takes, also on a loaded machine."""
+"""Longer than any of these jobs takes, even on a loaded machine."""
 EXACT_RUN = [
     "--exact",
     "--epochs=12",

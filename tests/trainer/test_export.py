@@ -1,4 +1,4 @@
-"""Evaluation, export and prediction agree, also in processes that know only the exported folder."""
+"""Evaluation, export and prediction agree, even in processes that know only the exported folder."""
 
 import html
 import json

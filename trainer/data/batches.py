@@ -70,7 +70,7 @@ def training_batches(
     def batch(element: tf.Tensor) -> tuple[tf.Tensor, ...]:
         step, replica = shard.batch_and_replica(element)
         start, stop = replica * size // num_replicas, (replica + 1) * size // num_replicas
-        # Whole groups, also where this part begins or ends inside one; the last example may be its own partner.
+        # Whole groups, even where this part begins or ends inside one; the last example may be its own partner.
         positions = tf.minimum(tf.range(start - start % group, stop + -stop % group), size - 1)
         indices = tf.gather(sampler.indices(step), positions)
         random_numbers = tf.gather(sampler.random_numbers(step), positions)

@@ -90,7 +90,7 @@ class Sampler:
     def _balanced(self, turns: tf.Tensor, epoch: tf.Tensor) -> tf.Tensor:
         """Return the examples that the classes give at the turns int64 [G] (0 to N - 1) of an epoch.
 
-        The classes take turns, and each gives its examples one after the other, also from epoch to epoch. As the turns
+        The classes take turns, and each gives its examples one after the other, even from epoch to epoch. As the turns
         are shuffled, so are the classes and the examples.
         """
         order = np.argsort(self.labels, kind="stable")

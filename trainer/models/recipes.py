@@ -114,7 +114,7 @@ class Recipe:
     loss: Any = None
     """{class_name, config} of one of LOSSES."""
     augmentation: Any = ()
-    """A list as in `trainer.data.augmentation.presets`, also for a preset, which replaces `augment`."""
+    """A list as in `trainer.data.augmentation.presets`, even for a preset, which replaces `augment`."""
     class_weights: Any = None
     """auto, none, balanced, or class name -> weight (1 for the others); None: `for_data` decides."""
     sampling: Any = None
@@ -157,7 +157,7 @@ class Recipe:
             )
 
     def for_data(self, counts: Sequence[int]) -> "Recipe":
-        """Return the recipe for a dataset: `auto` weights, also where nothing is given, or none as nothing.
+        """Return the recipe for a dataset: `auto` weights, even where nothing is given, or none as nothing.
 
         Args:
             counts: Training examples per class.

@@ -1,4 +1,4 @@
-"""Accuracy, loss, confusion matrix and scores per class, also of a constant answer."""
+"""Accuracy, loss, confusion matrix and scores per class, including those of a constant answer."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -25,7 +25,7 @@ def main(arguments: list[str] | None = None) -> int:
         "model_directory",
         metavar="MODEL_DIR",
         nargs="?",
-        help="folder that `python -m trainer.export` wrote, also on gs:// [AIP_STORAGE_URI]; - reads its name from "
+        help="folder that `python -m trainer.export` wrote, or its gs:// [AIP_STORAGE_URI]; - reads its name from "
         "standard input, whose end also ends the server",
     )
     parser.add_argument(

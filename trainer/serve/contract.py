@@ -23,7 +23,7 @@ class Contract:
     health_route: str
     predict_route: str
     model: str
-    """Folder of the exported model, also on gs://; empty if none is given."""
+    """Folder of the exported model, which may be on gs://; empty if none is given."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot be served.

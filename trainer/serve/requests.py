@@ -3,6 +3,7 @@
 import base64
 import io
 import itertools
+import re
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -17,6 +18,12 @@ from trainer.data.images import BadImage, Pixels
 _MAX_INSTANCES = 1024
 """Images of a request; a batch prediction job sends 64 by default."""
 _FORM = '{"b64": "<base64>"} or {"image_bytes": {"b64": "<base64>"}}'
+_OTHER_FORMS = (
+    (re.compile(r"data:[\w/+.-]*(;[\w=-]+)*,"), "a data URL; send what follows the comma"),
+    (re.compile(r"[\w+/=]+[\r\n\t ][\w+/=\s]*\Z", re.ASCII), "base64 with line breaks or blanks; remove them"),
+    (re.compile(r"[\w=-]+\Z", re.ASCII), "web-safe base64 or without its padding; send '+' and '/', and end with '='"),
+)
+"""What other encoders write, with what to do."""
 _MAX_PIXELS = 2**26
 """Larger images are refused: decoding one takes up to 16 bytes of memory per pixel."""
 _decoders = ThreadPoolExecutor(4, thread_name_prefix="decoder")
@@ -63,7 +70,8 @@ def _file(name: str, instance: Any) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
     except ValueError:
-        raise Refused(400, f"{name} is not valid base64; expected {_FORM}") from None
+        found = next((what for pattern, what in _OTHER_FORMS if pattern.match(text)), "not valid base64")
+        raise Refused(400, f"{name} is {found}; expected {_FORM} with base64 as in RFC 4648, on one line") from None
 
 
 def _pixels(index: int, data: bytes, image_size: int) -> Pixels:

@@ -185,7 +185,7 @@ def _floats(logs: Any) -> dict[str, float]:
 
 
 def _variables(model: Any, batch: Any, tf: Any) -> dict[str, Any]:
-    """Return all variables of a training, also those that Keras makes with the first batch."""
+    """Return all variables of a training, including those that Keras makes with the first batch."""
     model.test_on_batch(*batch)
     strategy, optimizer = model.distribute_strategy, model.optimizer
     with strategy.scope():

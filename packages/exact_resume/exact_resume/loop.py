@@ -330,7 +330,7 @@ class Loop:
 
     @property
     def logged(self) -> dict[str, float]:
-        """Return the last value of each logged number, also in a finished run that is started again."""
+        """Return the last value of each logged number, even in a finished run that is started again."""
         return self._logged | {name: _number(name, values[-1]) for name, values in self._values.items()}
 
     @property

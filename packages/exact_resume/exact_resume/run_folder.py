@@ -52,7 +52,7 @@ class RunFolder:
             is_chief: Whether this process writes checkpoints and the result.
             stop: Ends the wait for another job.
             report: Receives a line before and during that wait.
-            observer: Receives every event, also before `open`.
+            observer: Receives every event, even before `open`.
             defaults: Values of fields that an identity leaves out.
             way_on: What to do where the folder has another run, at the end of the message.
         """

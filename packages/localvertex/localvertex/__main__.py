@@ -336,6 +336,13 @@ def _add_server(serve: argparse.ArgumentParser) -> None:
         default=1.0,
         help="speed-up of the schedule clock, to test a weekly schedule in minutes (%(default)g)",
     )
+    serve.add_argument(
+        "--max-runs",
+        metavar="N",
+        type=int,
+        default=4,
+        help="pipeline runs at once; the others are PENDING, in their order (%(default)d)",
+    )
     _add_containers(serve.add_argument_group(_CONTAINERS))
     _add_custom_jobs(serve.add_argument_group(_FAULTS))
 
@@ -353,7 +360,7 @@ def _add_work_dir(command: "argparse.ArgumentParser | argparse._ArgumentGroup") 
         metavar="D",
         type=cli.folder,
         default=Path("runs"),
-        help="folder for runs, also the pipeline root (./%(default)s)",
+        help="folder for runs, and the pipeline root (./%(default)s)",
     )
 
 

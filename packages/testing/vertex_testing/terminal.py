@@ -18,7 +18,7 @@ _HEIGHT = 30
 
 
 class Terminal:
-    """A running program and all lines that it has drawn so far, also those that it has overwritten."""
+    """A running program and all lines that it has drawn so far, including those that it has overwritten."""
 
     def __init__(self, words: Sequence[str | Path], *, width: int, cwd: Path, **variables: str) -> None:
         self._parent, child = pty.openpty()

@@ -1,4 +1,4 @@
-"""What `record` leaves in the registry, also when it is repeated after a kill."""
+"""What `record` leaves in the registry, even when it is repeated after a kill."""
 
 import os
 from collections.abc import Callable

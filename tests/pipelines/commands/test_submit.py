@@ -51,7 +51,7 @@ def test_a_dry_run_prints_the_plan_of_an_endpoint(
     for line in (
         f"{first}, and gets all traffic after a live prediction",
         "  endpoint 'pets' in us-central1: created if it does not exist; its old version is undeployed",
-        "  it costs money as long as it is deployed, also after the run",
+        "  it costs money as long as it is deployed, even after the run",
     ):
         assert done.stderr.splitlines().count(line) == 1
     off = pipelines("submit", compiled_training_for_image, *PLACE, "--dry-run")

@@ -19,7 +19,7 @@ def steps_in(folder: Path) -> list[int]:
 
 
 def curves_in(folder: Path) -> EventAccumulator:
-    """Return all points in the files of a folder, also those that a later start repeats."""
+    """Return all points in the files of a folder, including those that a later start repeats."""
     return EventAccumulator(str(folder), size_guidance={"tensors": 0}, purge_orphaned_data=False).Reload()
 
 

@@ -133,7 +133,7 @@ def replica_name(environment: Mapping[str, str], cluster: Cluster) -> str:
 
 
 def replica_of_rank(rank: int) -> str:
-    """Return the name that Vertex AI's count gives a worker, also where a machine has several; the chief has rank 0."""
+    """Return the name that Vertex AI's count gives a worker, even where a machine has several; the chief has rank 0."""
     return f"workerpool1-{rank - 1}" if rank else PRIMARY
 
 

@@ -173,7 +173,7 @@ def _generators_of(*owners: Any) -> list[Any]:
 
 
 class _Batch(list[int]):
-    """Indices of a batch that know which one it is, also in the loader's processes."""
+    """Indices of a batch that know which one it is, even in the loader's processes."""
 
     def __init__(self, indices: Sequence[int], epoch: int, number: int) -> None:
         super().__init__(indices)

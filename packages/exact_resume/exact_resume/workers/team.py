@@ -4,7 +4,7 @@ The chief (worker 0) listens where `exact_resume.workers.meeting` says. Both end
 the token of the place, so neither a file of a former start nor another program at the port is mistaken for a worker.
 Messages are lines of JSON; nothing is pickled or encrypted.
 
-A thread reads each connection. A worker is lost if its connection ends or is silent for too long, also while this
+A thread reads each connection. A worker is lost if its connection ends or is silent for too long, even while this
 process hangs in a collective operation; then the process leaves at once.
 """
 

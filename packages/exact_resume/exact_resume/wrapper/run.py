@@ -150,7 +150,7 @@ def _follow(
 
 
 def _listen(folder: RunFolder) -> None:
-    """Turn a preemption into SIGTERM, also while the main thread commits a checkpoint."""
+    """Turn a preemption into SIGTERM, even while the main thread commits a checkpoint."""
     while True:
         time.sleep(_POLL_SECONDS)
         for notice in folder.watcher.pending():

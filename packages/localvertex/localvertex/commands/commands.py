@@ -157,9 +157,12 @@ def _serve(options: argparse.Namespace, when_started: Callable[[str], object]) -
 
     if not 0 < options.time_factor <= _MAX_TIME_FACTOR:
         raise UserError(f"--time-factor {options.time_factor}: expected more than 0 and at most {_MAX_TIME_FACTOR:g}")
+    if options.max_runs < 1:
+        raise UserError(f"--max-runs {options.max_runs}: expected at least 1")
     serve(
         port=options.port,
         time_factor=options.time_factor,
+        max_runs=options.max_runs,
         when_started=when_started,
         options=Options(
             **run.shared_options(options), has_other_images=True, faults=tuple(map(faults.parse, options.fault))

@@ -33,6 +33,7 @@ def serve(
     *,
     port: int | None,
     time_factor: float,
+    max_runs: int,
     when_started: Callable[[str], object] = lambda _: None,
 ) -> None:
     """Serve until SIGINT or SIGTERM, and stop what runs before returning.
@@ -41,6 +42,7 @@ def serve(
         options: How to run the jobs that it receives, in which work folder.
         port: The port; 0 for a free one, None for the default or a free one.
         time_factor: Speed-up of the schedule clock.
+        max_runs: How many pipeline runs it executes at once; the others wait.
         when_started: Called with the address of the server.
 
     Raises:
@@ -54,7 +56,9 @@ def serve(
 
     work_dir = options.work_dir.absolute()
     steps = StepAccess()
-    service = Service(work_dir, time_factor=time_factor, log=log, options=replace(options, server=Reach(steps)))
+    service = Service(
+        work_dir, time_factor=time_factor, log=log, options=replace(options, server=Reach(steps)), max_runs=max_runs
+    )
     service.hold()
     if run_folder.is_open_to_others(work_dir):
         log(f"warning: other users of this machine can open {work_dir}; to prevent it: chmod 700 {work_dir}")

@@ -1,5 +1,6 @@
 """The API's collections and pages over one work folder, and their methods by path."""
 
+import threading
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from localvertex.api.jobs.custom_jobs import CustomJobs
 from localvertex.api.jobs.training_pipelines import TrainingPipelines
 from localvertex.api.jobs.tuning_jobs import TuningJobs
 from localvertex.api.metadata.metadata import Metadata
-from localvertex.api.pipeline_jobs.pipeline_jobs import PipelineJobs
+from localvertex.api.pipeline_jobs.pipeline_jobs import MAX_RUNS, PipelineJobs
 from localvertex.api.rest.storage.storage import Storage
 from localvertex.api.rest.store import Store
 from localvertex.api.rpc import carried
@@ -45,11 +46,12 @@ class Service:
         time_factor: float,
         log: WriteLine,
         options: Options | None = None,
+        max_runs: int = MAX_RUNS,
     ) -> None:
         options = with_api(options)
         self._store = Store(work_dir, log)
         self.metadata = Metadata(self._store)
-        self.pipeline_jobs = PipelineJobs(self._store, log, options, self.metadata.runs)
+        self.pipeline_jobs = PipelineJobs(self._store, log, options, self.metadata.runs, max_runs=max_runs)
         self.custom_jobs = CustomJobs(self._store, log, options)
         self._credentials = NoCredentials()
         self._processes = Processes(
@@ -90,6 +92,8 @@ class Service:
         """Clean up after an earlier server, and start the schedules."""
         self.storage.open()
         self.pipeline_jobs.complete_deletions()
+        # It looks into the folder of each run, which no request has to wait for.
+        threading.Thread(target=self.pipeline_jobs.remove_left, name="left files", daemon=True).start()
         self.schedules.begin()
 
     def stop_deployments(self) -> None:

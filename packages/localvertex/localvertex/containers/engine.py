@@ -114,7 +114,7 @@ class Engine:
 
 
 def _secrets(env: Mapping[str, str]) -> set[str]:
-    """Return the names of the variables with secrets, also of those that describe a job with all its variables."""
+    """Return the names of the variables with secrets, including those that describe a job with all its variables."""
     found = {name for name in env if is_masked(name)}
     written = [json.dumps(json.dumps(env[name])[1:-1])[1:-1] for name in found if env[name]]
     return found | {name for name in _DESCRIPTIONS if any(text in env.get(name, "") for text in written)}

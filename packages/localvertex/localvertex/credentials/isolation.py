@@ -107,7 +107,7 @@ class NoCredentials(IsolatedCredentials):
         self._held = ExitStack()
 
     def environment(self, env: Mapping[str, str], *, declared: Collection[str] = ()) -> dict[str, str]:
-        """Return the variables without credentials, also where the pipeline sets them, and without other secrets."""
+        """Return the variables without credentials, even where the pipeline sets them, and without other secrets."""
         self.secrets.learn({name: env[name] for name in env if name in declared or is_secret_address(name)})
         kept = {name: text for name, text in env.items() if name in declared or not looks_like_secret(name)}
         removed = _CREDENTIALS - ({_TESTING_TOKEN} if _is_emulated(env) else set())

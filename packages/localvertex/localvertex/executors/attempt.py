@@ -153,7 +153,7 @@ class Attempt:
     def environment(self) -> dict[str, str]:
         """Return the user's variables, overridden by the container's, with the interpreter's programs first in PATH.
 
-        Credentials are left out, also where the container sets them, unless the user passes them on.
+        Credentials are left out, even where the container sets them, unless the user passes them on.
         """
         env = os.environ | {"PYTHONUNBUFFERED": "1"} | self.context.buckets.variables
         env |= {

@@ -121,7 +121,7 @@ def _diff(options: argparse.Namespace) -> int:
                 text += f" ({fact.why})" if fact.why else ""
                 print(textwrap.fill(text, 80, initial_indent=f"  {verdict:11}", subsequent_indent=" " * 13))
     if found.others:
-        print("\nVariables on Vertex AI that the table lacks, also those of the image:")
+        print("\nVariables on Vertex AI that the table lacks, including those of the image:")
         print(textwrap.fill(" ".join(found.others), 80, initial_indent="  ", subsequent_indent="  "))
     print("\n" + ", ".join(f"{number} {verdict}" for verdict, number in counts.items()))
     return 1 if counts["DIFFERS"] else 0

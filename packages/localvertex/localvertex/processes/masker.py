@@ -2,7 +2,7 @@
 
 Started as `python -I -S masker.py FD MASK`, with the output as standard input, the log as standard output, and the
 secrets as a JSON list on the file descriptor FD, so that no other process sees them. It ends when the last process that
-can write has ended, also when localvertex itself was killed. Standard library only, no import of this package.
+can write has ended, even when localvertex itself was killed. Standard library only, no import of this package.
 """
 
 import json

@@ -167,7 +167,7 @@ def _calls(script: str) -> Iterator[list[str]]:
 
 
 def _with_sources(name: str, script: str, run: Run) -> list[str]:
-    """Return all releases in the script's index that this Python accepts, also those without a wheel."""
+    """Return all releases in the script's index that this Python accepts, including those without a wheel."""
     options: list[str] = []
     for words in _calls(script):
         pairs = zip(words, ["", *words], strict=False)

@@ -46,7 +46,7 @@ _CLOCK = re.compile(
     r"\b\d{4}-\d\d-\d\d(?!\d)|(?<!\d)\d\d:\d\d:\d\d(?:[.,]\d{1,9})?|\b(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
     r"[ \t]{1,2}\d{1,2}\b|\b[IWEF]\d{4}\b"
 )
-"""Dates and times of day, also as the C++ libraries of machine learning begin their lines."""
+"""Dates and times of day, even as the C++ libraries of machine learning begin their lines."""
 _COLOUR = re.compile(r"\x1b\[[\d;]{0,40}m")
 _UNFINISHED = re.compile(r"^.{0,200}?(?<!\d)(\d{1,15})/(?!\1 )\d{1,15} (?:\[\d\d:[^]]{0,1000}\]|(?:\[[=>]|━).{0,4000})")
 """A progress bar before its end, whose states depend on the clock, and whose count may begin anew after a restart."""

@@ -97,7 +97,7 @@ def _of_file(name: str, path: Path) -> Iterator[Point]:
     source, read = name, _READERS.get(path.suffix.lower())
     if "tfevents" in name:
         source, read = f"{name.rpartition('/')[0]}|scalars", _scalars
-    # A reader meets whatever a program has written, also half of a file; without its package, it reads none.
+    # A reader meets whatever a program has written, including half of a file; without its package, it reads none.
     try:
         items = [(each, np.asarray(value), tuple(key)) for each, value, *key in read(content)]  # type: ignore[misc]
     except Exception:

@@ -163,7 +163,7 @@ def _with_pools(job: CustomJob, change: Callable[[Pool], Pool]) -> CustomJob:
 
 
 def _in_folder(job: CustomJob, base: Path) -> CustomJob:
-    """Return the job with its outputs in a folder, also where its words name theirs, and its byte code beside it."""
+    """Return the job with its outputs in a folder, even where its words name theirs, and its byte code beside it."""
     own = job.base_output_directory.rstrip("/")
 
     def replaced(text: str) -> str:

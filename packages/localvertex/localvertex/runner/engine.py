@@ -234,7 +234,7 @@ def _value_refusals(
 
 
 def _refused(file: PipelineFile, reasons: list[str], options: Options) -> Refused:
-    """Return the refusal with one proposal, also for what may fail later."""
+    """Return the refusal with one proposal, even for what may fail later."""
     reasons = [
         *dict.fromkeys([*reasons, *cloud_launchers.calls(file.pipeline, has_credentials=options.with_credentials)])
     ]

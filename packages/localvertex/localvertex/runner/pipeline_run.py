@@ -223,10 +223,13 @@ class PipelineRun:
         content = self.unwritten = self._record.content()
         content[outcome.FIELD] = outcome.of(content)
         try:
+            # Whoever sees in the record that the run has ended finds its page.
+            self._write_page(content)
             self._record.end(content)
             self.unwritten = None
-            self._write_page(content)
         finally:
+            if self.unwritten is not None:
+                self._remove_page()
             self._display.on_end(content)
         return content
 

@@ -73,6 +73,9 @@ class Scheduler:
         Then it waits for one event: a step's outcome, a retry that is due, or a request to stop.
         """
         self.open(root)
+        # A stop may have come while the run waited for its turn: then no step starts.
+        for event in self.events(0):
+            self.handle(event, root)
         while True:
             self.settle()
             # The record shows what has ended before anything that depends on it starts.

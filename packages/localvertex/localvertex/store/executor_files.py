@@ -1,6 +1,7 @@
 """The files between localvertex and a step: `executor_input.json` and `executor_output.json`."""
 
 import json
+import math
 import shutil
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from localvertex._base.compiled.parameters import ParameterType, convert
 from localvertex._base.compiled.spec import Component
 from localvertex._base.json_object import JsonObject
 from localvertex._base.lines import WriteLine
+from localvertex._base.nested import parts
 from localvertex._base.userinput import doubles
 from localvertex._base.userinput.errors import UserError
 from localvertex._base.userinput.reading import parse_json
@@ -151,13 +153,35 @@ def _read_output_file(path: Path) -> tuple[JsonObject, JsonObject]:
     """Return parameters and artifacts of an executor output; both empty when the step wrote none."""
     if not path.is_file():
         return {}, {}
+    text = ""
     try:
-        content = parse_json(path.read_text(), path.name)
+        text = path.read_text()
+        content = parse_json(text, path.name)
         typed = {name: next(iter(value.values())) for name, value in (content.get("parameters") or {}).items()}
         parameters, artifacts = content.get("parameterValues") or typed, content.get("artifacts") or {}
         return dict(parameters), dict(artifacts)
     except (UserError, AttributeError, StopIteration, TypeError, ValueError) as error:
-        raise TaskFailed(f"the step wrote a broken {path.name}: {error}") from None
+        reason = _infinite(text) or f"the step wrote a broken {path.name}: {error}"
+        raise TaskFailed(reason) from None
+
+
+def _infinite(text: str) -> str:
+    """Return which output has a number that JSON has not; empty if none has, or the text is broken in another way."""
+    try:
+        content = json.loads(text)
+        places = [(repr(name), value) for name, value in content.get("parameterValues", {}).items()]
+        for name, entry in content.get("artifacts", {}).items():
+            metadata = [each.get("metadata", {}) for each in entry["artifacts"]]
+            places += [(f"{name!r}: {key!r}", value) for each in metadata for key, value in each.items()]
+    except (ValueError, RecursionError, AttributeError, TypeError, KeyError):
+        return ""
+    for place, value in places:
+        for each in parts(value):
+            if isinstance(each, float) and not math.isfinite(each):
+                return (
+                    f"output {place} is {each}; expected a finite number, because JSON has no other (kfp issue 12227)"
+                )
+    return ""
 
 
 def _read_parameter_file(path: Path, name: str, kind: ParameterType) -> Any:

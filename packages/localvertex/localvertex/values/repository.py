@@ -2,7 +2,7 @@
 
 A module's name is not a package's name: an index may have another project's package of that name, which would run. So a
 package is named only by the pipeline, by the repository's requirements, or by distributions.csv. That table has the
-modules that training images have most, also where the package has the same name, because that is not a rule. Each row
+modules that training images have most, even where the package has the same name, because that is not a rule. Each row
 was checked on its date against the package's files or the project's page.
 """
 

@@ -43,7 +43,7 @@ class CloudStorage:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Variables that redirect gs:// in a process to this server, also in TensorFlow."""
+        """Variables that redirect gs:// in a process to this server, even in TensorFlow."""
         return {"STORAGE_EMULATOR_HOST": f"http://127.0.0.1:{self._server.server_port}", **self.proxy}
 
     @property

@@ -131,7 +131,7 @@ ATTEMPTS = {
 
 @functools.cache
 def counted(folder: Path, *, inherits: bool = False, is_compared: bool = False) -> tuple[Evidence, Dataset, np.ndarray]:
-    """Return the evidence about a new model, also against a champion; with the labels of its images."""
+    """Return the evidence about a new model, and against a champion; with the labels of its images."""
     data, old = (dataset.load(str(folder / f"{name}-data")) for name in ("new", "old"))
     own, others = seen.of_dataset(data), seen.of_dataset(old)
     found = evidence.of(data, seen.union(own, others) if inherits else own, *([others] if is_compared else []))

@@ -43,7 +43,7 @@ class Beam:
 
         Args:
             function: A function of a module, or a partial of one. It must be idempotent: several machines may call it
-                for the same item, also at the same time.
+                for the same item, even at the same time.
             items: Work items, which like the results can be pickled. Few are in memory at a time.
 
         Raises:

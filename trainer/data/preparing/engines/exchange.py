@@ -37,7 +37,7 @@ def put(folder: str, function: Callable[[Any], Any], items: Iterable[Any]) -> in
 
 
 def work(folder: str, name: str) -> None:
-    """Process an item in any worker; a second call, also at the same time, has no further effect.
+    """Process an item in any worker; a second call, even at the same time, has no further effect.
 
     Raises:
         Exception: The exception of the function, which is also written for `raise_error`.

@@ -142,7 +142,7 @@ class Component:
     given: JsonObject | None = None
     """The executor output that the user gives; None: it runs."""
     keeps_addresses: bool = False
-    """Whether its program gets gs:// as it is, also where buckets are folders (localvertex.toml)."""
+    """Whether its program gets gs:// as it is, even where buckets are folders (localvertex.toml)."""
     path: str = ""
     """Path in the file, e.g. "components.comp-train"."""
 

@@ -13,7 +13,7 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
 _MAX_BYTES = 2000
 """Linux takes 4,096 with the names of the files below it."""
 _MAX_OBJECT_BYTES = 800
-"""Cloud Storage takes 1,024, also with those names."""
+"""Cloud Storage takes 1,024, even with those names."""
 _MAX_NAME_BYTES = 255
 _MAX_SHOWN = 100
 

@@ -1,7 +1,7 @@
 """The collection trainingPipelines: CustomTrainingJob and its two siblings in the SDK.
 
 A pipeline starts a custom job, which is a resource of its own, and adds the model that it wrote to the registry. A
-version in the registry is the proof that the job has succeeded, also when the server is killed in between.
+version in the registry is the proof that the job has succeeded, even when the server is killed in between.
 """
 
 from functools import partial

@@ -8,8 +8,9 @@ from typing import Protocol
 
 from localvertex._base.json_object import JsonObject
 from localvertex._base.lines import WriteLine
+from localvertex._base.userinput import atomic_write
 from localvertex.api.pipeline_jobs.input_artifacts import given_artifacts
-from localvertex.api.pipeline_jobs.records import job_records
+from localvertex.api.pipeline_jobs.records import RunFiles, job_records
 from localvertex.api.pipeline_jobs.request import RECORD, check_runtime_config, file_of, new_resource
 from localvertex.api.pipeline_jobs.retry import content_to_retry, prepare_retry
 from localvertex.api.pipeline_jobs.run_files import check_removable, remove_run
@@ -29,6 +30,9 @@ from localvertex.store.task import Artifact
 from localvertex.values.buckets import Buckets
 
 COLLECTION = "pipelineJobs"
+
+MAX_RUNS = 4
+"""Of this server, at once: each has a thread, steps and replicas of its own."""
 
 
 class RunMetadata(Protocol):
@@ -60,11 +64,13 @@ class PipelineJobs:
         log: WriteLine,
         options: engine.Options,
         metadata: RunMetadata,
+        *,
+        max_runs: int = MAX_RUNS,
     ) -> None:
         self._store, self.metadata = store, metadata
         self._options_of_all = options
         self.work_dir = store.folder.parent
-        self._threads = RunThreads(store, COLLECTION, log, self._on_end)
+        self._threads = RunThreads(store, COLLECTION, log, self._on_end, max_runs)
         self._starting: set[str] = set()
         """Ids of the jobs that are being checked, which takes seconds for a large pipeline."""
         store.expect(COLLECTION, RECORD)
@@ -120,7 +126,7 @@ class PipelineJobs:
         return self._with_contexts(self._view(job))
 
     def retry(self, run_id: str) -> None:
-        """Resume a run that has ended without success, also one that was started in a terminal.
+        """Resume a run that has ended without success, including one that was started in a terminal.
 
         Raises:
             ApiError: It cannot be resumed here, or another request is resuming it.
@@ -157,7 +163,7 @@ class PipelineJobs:
         return self._threads.stop(run_id, at_once=at_once)
 
     def remove(self, run_id: str) -> None:
-        """Delete a run that has ended, with all its files, also one that was started in a terminal.
+        """Delete a run that has ended, with all its files, including one that was started in a terminal.
 
         Raises:
             ApiError: It is running, something else needs its files, or a file cannot be deleted.
@@ -174,6 +180,11 @@ class PipelineJobs:
                 if run_dir.is_dir() and not self.is_started(run_id) and not record.is_running(run_dir):
                     with suppress(ApiError, OSError):
                         self._remove(run_id)
+
+    def remove_left(self) -> None:
+        """Remove the temporary files of records that a killed server or `localvertex run` was writing."""
+        for run_id in RunFiles(self.work_dir).signatures():
+            atomic_write.remove_left(self.work_dir / run_id / record.FILE)
 
     def _remove(self, run_id: str) -> None:
         remove_run(self.work_dir / run_id)

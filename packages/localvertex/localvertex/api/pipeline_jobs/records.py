@@ -54,7 +54,7 @@ def _live_state(run_dir: Path) -> str:
 
 
 class RunFiles:
-    """The files of the runs of a work folder, also of those that the server did not start."""
+    """The files of the runs of a work folder, including those that the server did not start."""
 
     def __init__(self, work_dir: Path) -> None:
         self._work_dir = work_dir

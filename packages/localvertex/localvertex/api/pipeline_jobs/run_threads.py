@@ -1,4 +1,4 @@
-"""The runs that this process executes, each in a thread of its own."""
+"""The runs that this process executes, each in a thread of its own; some at once, the others wait in their order."""
 
 import threading
 from collections.abc import Callable
@@ -26,17 +26,24 @@ class RunThreads:
         collection: Its collection.
         log: Called with the start and the end of each run.
         on_end: Called with the id of each run that has ended.
+        max_runs: How many run at once.
     """
 
-    def __init__(self, store: Store, collection: str, log: WriteLine, on_end: Callable[[str], None]) -> None:
+    def __init__(
+        self, store: Store, collection: str, log: WriteLine, on_end: Callable[[str], None], max_runs: int
+    ) -> None:
         self._store, self._collection, self._log, self._on_end = store, collection, log, on_end
         self._running: dict[str, tuple[PipelineRun, threading.Thread, int]] = {}
+        """Those that wait, too."""
+        self._max_runs, self._turns = max_runs, threading.Condition(store.lock)
+        self._waiting: list[str] = []
 
     def start(self, run_id: str, run: PipelineRun, num_resumes: int = 0) -> None:
         """Execute a prepared run, which is resumed for the given time."""
         thread = threading.Thread(target=self._execute, args=(run_id, run), name=run_id)
         with self._store.lock:
             self._running[run_id] = run, thread, num_resumes
+            self._waiting.append(run_id)
             thread.start()
 
     def __contains__(self, run_id: str) -> bool:
@@ -53,6 +60,7 @@ class RunThreads:
                 self._mark(run_id).touch()
             self._note(run_id, state="PIPELINE_STATE_CANCELLING")
             running[0].stop(at_once=at_once)
+            self._end_wait(run_id)
         return True
 
     def wait_for_end(self, run_id: str, num_resumes: int) -> None:
@@ -86,6 +94,7 @@ class RunThreads:
                     if job and job.get("state") != "PIPELINE_STATE_CANCELLING":
                         self._note(run_id, state="PIPELINE_STATE_FAILED")
                 run.stop()
+                self._end_wait(run_id)
         for _, thread, _ in running.values():
             thread.join()
 
@@ -100,6 +109,11 @@ class RunThreads:
 
     def _execute(self, run_id: str, run: PipelineRun) -> None:
         title = f"{self._collection}/{run_id}"
+        with self._turns:
+            if not self._has_turn(run_id):
+                self._log(f"{title}: waiting, {self._max_runs} runs are running (--max-runs)")
+            self._turns.wait_for(lambda: self._has_turn(run_id))
+            self._end_wait(run_id)
         self._log(f"{title}: running")
         try:
             content = run.execute()
@@ -111,9 +125,20 @@ class RunThreads:
         except Exception as error:  # the server keeps running, and run.json shows that the run no longer does
             self._log(f"{title}: internal error in localvertex: {type(error).__name__}: {error}")
         finally:
-            with self._store.lock:
+            with self._turns:
                 self._running.pop(run_id, None)
+                self._turns.notify_all()
             self._on_end(run_id)
+
+    def _has_turn(self, run_id: str) -> bool:
+        """Return whether a run may start: it is the next one and there is room, or it was stopped and ends at once."""
+        num_started = len(self._running) - len(self._waiting)
+        return run_id not in self._waiting or (self._waiting[0] == run_id and num_started < self._max_runs)
+
+    def _end_wait(self, run_id: str) -> None:
+        if run_id in self._waiting:
+            self._waiting.remove(run_id)
+            self._turns.notify_all()
 
     def _keep_end(self, run_id: str, run: PipelineRun, reason: str) -> None:
         """Note why a record has no end, and write the end as soon as there is room."""

@@ -117,7 +117,7 @@ class Guard:
 def _is_from_console(method: str, headers: Headers) -> bool:
     """Return whether a browser may send a request with a cookie: to read, or to change something from the console.
 
-    Pages cannot choose these headers. Browsers send a cookie to all ports of a host, also for pages of other ports.
+    Pages cannot choose these headers. Browsers send a cookie to all ports of a host, even for pages of other ports.
     """
     if headers.get("sec-fetch-site", "none") not in _OWN_SITES:
         return False

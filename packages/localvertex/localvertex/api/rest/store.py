@@ -167,7 +167,7 @@ class Store:
                 self._start_writer()
 
     def later(self, write: Callable[[], None]) -> None:
-        """Call `write` again and again until it raises no OSError, also once when the server ends."""
+        """Call `write` again and again until it raises no OSError, and once more when the server ends."""
         with self.lock:
             self._later.append(write)
             self._start_writer()

@@ -24,7 +24,7 @@ class RunChanges:
         self._is_first = True
 
     def __call__(self) -> Iterator[Event]:
-        """Return the changed entries; the first event, also after a problem, has all."""
+        """Return the changed entries; the first event, even after a problem, has all."""
         reading = self._watched.read()
         if reading is self._seen:
             return

@@ -113,7 +113,7 @@ def _refusal() -> Response:
 
 
 async def _beat(send: Send) -> None:
-    """Send heartbeats, also while a large record is read; the first one shows at once that the stream works."""
+    """Send heartbeats, even while a large record is read; the first one shows at once that the stream works."""
     while True:
         await send(_part(_HEARTBEAT))
         await asyncio.sleep(_HEARTBEAT_SECONDS)

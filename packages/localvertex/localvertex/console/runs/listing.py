@@ -11,7 +11,7 @@ from localvertex.console.runs.rows import Pages
 
 
 class RunList:
-    """The runs, also those that `localvertex run` started.
+    """The runs, including those that `localvertex run` started.
 
     Args:
         store: The records of the server.

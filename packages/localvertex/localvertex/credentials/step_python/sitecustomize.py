@@ -223,7 +223,7 @@ def _change_requests(module: ModuleType) -> None:
 
 
 def _change_grpc(module: ModuleType) -> None:
-    """Refuse the calls of channels to Google, also for `grpc.aio`; the run's endpoint answers those to Vertex AI.
+    """Refuse the calls of channels to Google, including `grpc.aio`'s; the run's endpoint answers those to Vertex AI.
 
     A client of Vertex AI that has REST does not come here, see `_change_client`.
     """

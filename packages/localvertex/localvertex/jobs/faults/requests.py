@@ -1,6 +1,6 @@
 """Faults that a user asks for while a job runs: lines in a file of the job's folder, which the job's loop reads.
 
-The file works for every job, also one that a terminal runs. A line names the job that it is for, so that neither a
+The file works for every job, including one that a terminal runs. A line names the job that it is for, so that neither a
 later attempt nor another job acts on it.
 """
 

@@ -252,7 +252,7 @@ class _WorkFolder:
                     os.makedirs(os.path.join(self._root, name), exist_ok=True)
 
     def _named(self, text: str, roots: Iterable[str]) -> list[str]:
-        """Return the real paths in the work folder that a text names, also in JSON."""
+        """Return the real paths in the work folder that a text names, even in JSON."""
         forms = {form for root in roots for form in (root, json.dumps(root)[1:-1])}
         pattern = re.compile(f"(?:{'|'.join(map(re.escape, sorted(forms, reverse=True)))}){_PATH}")
         found = {os.path.realpath(f"{self._root}{match[1]}") for match in pattern.finditer(text)}

@@ -125,7 +125,7 @@ def of_system(env: Mapping[str, str]) -> Iterator[str]:
 def only_roots(*folders: str) -> tuple[str, ...]:
     """Return what ordinary users cannot read in these folders, a closed folder as a whole; of many, their folders.
 
-    Root reads it as the owner, also without any capability. Read once, because it takes a moment.
+    Root reads it as the owner, even without any capability. Read once, because it takes a moment.
     """
     return tuple(sorted(each for folder in folders for each in _merged({*_closed(folder)})))
 

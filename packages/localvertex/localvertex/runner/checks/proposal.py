@@ -101,7 +101,7 @@ def _own(pipeline: Pipeline, configuration: Configuration) -> tuple[str, ...]:
 
 
 def _parses_addresses(task: NamedTask, pipeline: Pipeline, entry: Mapping[str, Any]) -> bool:
-    """Return whether a step may have failed because it got a path for gs://, which its code takes apart or passes on."""
+    """Return whether a step may have failed because it got a path for gs://, which its code takes apart."""
     executor, inputs = pipeline.executor_of(task.spec), entry.get("inputs", {}).get("parameters")
     if entry.get("state") != State.FAILED or not isinstance(executor, Container) or not any(addresses(inputs)):
         return False

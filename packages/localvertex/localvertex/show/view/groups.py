@@ -41,7 +41,7 @@ def split_description(description: str, parameters: Mapping[str, ParameterSpec])
 
     Args:
         description: Of the pipeline.
-        parameters: By name. Each is in one group, also if no line names it.
+        parameters: By name. Each is in one group, even if no line names it.
     """
     lines, by_title = list[str](), dict[str, Group]()
     left = dict.fromkeys(sorted(parameters, key=lambda name: (not parameters[name].is_required, name)))

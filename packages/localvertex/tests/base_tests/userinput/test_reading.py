@@ -32,7 +32,7 @@ def test_merge_keys_and_equal_keys_of_different_mappings_are_fine() -> None:
 
 
 def test_merged_keys_may_be_given_again() -> None:
-    """It lets a mapping override what it merges, also where another mapping merged it before it was built."""
+    """It lets a mapping override what it merges, even where another mapping merged it before it was built."""
     text = b"""
 deep: {er: {z: &z {k: 1, l: 1}, a: &a {<<: *z, k: 2}}}
 b: {<<: *a, k: 3}

@@ -63,6 +63,44 @@ def test_a_running_job_is_cancelled_and_deleted(server: Server, new_job: Any, sd
     assert server.call("GET", "pipelineJobs/to-cancel").status_code == 404
 
 
+def test_runs_beyond_the_limit_wait_in_their_order_and_can_be_cancelled(
+    start_server: Callable[..., Server], new_job: Any
+) -> None:
+    server = start_server("--max-runs", "1")
+    jobs = {}
+    for name, seconds in (("first", 300), ("second", 300), ("third", 0), ("fourth", 0)):
+        jobs[name] = new_job(server, job_id=name, parameter_values={"seconds": seconds})
+        jobs[name].submit()
+
+    def state(name: str) -> str:
+        return str(server.call("GET", f"pipelineJobs/{name}").json()["state"]).removeprefix("PIPELINE_STATE_")
+
+    wait_until(lambda: state("first") == "RUNNING")
+    assert [state(name) for name in ("second", "third", "fourth")] == ["PENDING"] * 3
+    jobs["second"].cancel()
+    # It does not wait for the first one, and none of its steps has begun.
+    wait_until(lambda: state("second") == "CANCELLED")
+    assert state("first") == "RUNNING"
+    record = json.loads((server.work_dir / "second" / "run.json").read_text())
+    assert {task["start_time"] for task in record["tasks"]} == {None}
+    jobs["first"].cancel()
+    for name in ("third", "fourth"):
+        jobs[name].wait()
+        assert state(name) == "SUCCEEDED"
+    times = [server.call("GET", f"pipelineJobs/{name}").json() for name in ("first", "third", "fourth")]
+    ends, starts = [each["endTime"] for each in times], [each["startTime"] for each in times]
+    assert (ends[0] <= starts[1], ends[1] <= starts[2]) == (True, True)
+
+
+def test_who_sees_the_end_of_a_run_finds_its_page(server: Server, new_job: Any) -> None:
+    job = new_job(server, job_id="with-page")
+    job.submit()
+    path = server.work_dir / "with-page" / "run.json"
+    while json.loads(path.read_text())["state"] in ("PENDING", "RUNNING"):
+        pass
+    assert (server.work_dir / "with-page" / "run.html").exists()
+
+
 def test_a_failed_job_reports_the_reason(server: Server, new_job: Any) -> None:
     job = new_job(server, job_id="to-fail", parameter_values={"seconds": -1})
     job.submit()

@@ -34,7 +34,11 @@ def test_a_run_that_ended_with_the_server_is_failed_and_can_be_repeated(
     start_long_run(server, new_job)
     left = children(server)
     assert server.end(signal.SIGKILL) == -signal.SIGKILL
+    # It was killed while it wrote the record.
+    partial = server.work_dir / "long" / ".run.json.0123abcd.partial"
+    partial.write_text("{")
     again = start_server()
+    wait_until(lambda: not partial.exists())
     wait_until(lambda: state(again) == "PIPELINE_STATE_FAILED")
     wait_until(lambda: have_ended(left))
     error = again.call("GET", "pipelineJobs/long").json()["error"]

@@ -117,3 +117,26 @@ def test_kfp_local_calls_these_runs_failed_too(
     local.init(local.SubprocessRunner(use_venv=False), pipeline_root=str(tmp_path / "kfp"), raise_on_error=True)
     with pytest.raises(Exception, match=r"finished with status .*FAILURE"):
         pipeline(folder="")
+
+
+@dsl.component(**STEP)
+def measure(where: str, metrics: dsl.Output[dsl.Metrics]) -> float:
+    if where == "metric":
+        metrics.log_metric("accuracy", float("nan"))
+    return float("-inf" if where == "parameter" else "1")
+
+
+@dsl.pipeline(name="measures")
+def measures(where: str) -> None:
+    measure(where=where)
+
+
+@pytest.mark.parametrize(
+    ("where", "place"),
+    [("metric", "output 'metrics': 'accuracy' is nan; "), ("parameter", "output 'Output' is -inf; ")],
+)
+def test_a_number_that_json_has_not_is_refused_by_its_name(execute: Execute, where: str, place: str) -> None:
+    record = execute(measures, {"where": where})
+    (task,) = record["tasks"]
+    assert (record["state"], task["state"]) == ("FAILED", "FAILED")
+    assert task["error"].startswith(place)

@@ -1,4 +1,4 @@
-"""Runs that were killed are resumed from their journal, also more than once."""
+"""Runs that were killed are resumed from their journal, even more than once."""
 
 import os
 import signal

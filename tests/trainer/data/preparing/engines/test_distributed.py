@@ -1,4 +1,4 @@
-"""Work by several workers: the same files as by one process, also when all runs twice, grows, or is in a bucket."""
+"""Work by several workers: the same files as by one process, even when all runs twice, grows, or is in a bucket."""
 
 import shutil
 import threading
@@ -62,7 +62,7 @@ def files(folder: Path | str, page: Path) -> dict[str, bytes]:
 
 
 def work_by(monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
-    """Let threads do the work of a Dataflow job, also in local folders; they need no Apache Beam."""
+    """Let threads do the work of a Dataflow job, even in local folders; they need no Apache Beam."""
 
     def make(dataflow: Settings | None, *, file: Any, parts_folder: str, work_folder: str, is_remote: bool) -> Engine:
         if dataflow is None:

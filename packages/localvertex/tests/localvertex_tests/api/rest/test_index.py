@@ -95,7 +95,7 @@ class Lists:
         assert self.runs() == self.runs(indexed=False)
 
     def runs(self, *, indexed: bool = True) -> list[tuple[str, Any]]:
-        """Return all runs of the work folder, also those of no job."""
+        """Return all runs of the work folder, including those of no job."""
         store = (self._with if indexed else self._without).pipeline_jobs._store
         found = store.index.summaries(RunOutputs(store))
         return sorted((name, each.content) for name, each in found)

@@ -20,7 +20,7 @@ def test_a_location_has_one_default_tensorboard_which_init_finds_again(server: S
     second = aiplatform.Tensorboard.create(display_name="second", is_default=True)
     assert [each.name for each in aiplatform.Tensorboard.list(filter="is_default=true")] == [second.name]
     assert first.name in [each.name for each in aiplatform.Tensorboard.list(filter="is_default=false")]
-    # Another location has its own default, also one whose name begins alike.
+    # Another location has its own default, including one whose name begins alike.
     body = {"displayName": "elsewhere", "isDefault": True}
     other = server.call("POST", "../us-central12/tensorboards", body).json()["response"]["name"]
     assert metadata._get_or_create_default_tensorboard().resource_name == second.resource_name

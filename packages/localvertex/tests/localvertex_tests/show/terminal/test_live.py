@@ -122,7 +122,7 @@ def test_the_time_left_and_the_steps_that_follow_are_those_of_the_whole_pipeline
 ) -> None:
     words = [sys.executable, "-m", "localvertex", "run", str(compiled(in_groups)), "-p", f"folder={tmp_path}"]
     terminal = Terminal([*words, "--run-id", "first"], width=80, cwd=tmp_path)
-    # All that can follow is counted, also in groups that are not open yet; without an earlier run nothing is known.
+    # All that can follow is counted, even in groups that are not open yet; without an earlier run nothing is known.
     terminal.wait_for(r"^PENDING: up to 3 more$")
     assert " left, as in" not in terminal.text
     (tmp_path / "go").touch()

@@ -37,7 +37,7 @@ def custom_job_run() -> Any:
 def custom_job_submit() -> Any:
     job = new("submit")
     job.submit()
-    # `wait` does not wait for a submitted job, also on Vertex AI.
+    # `wait` does not wait for a submitted job, even on Vertex AI.
     job.wait_for_completion()
     return job.state.name
 

@@ -143,7 +143,7 @@ def artifact_delete() -> Any:
 
 @flow("COMPLETE")
 def execution_create() -> Any:
-    # Without credentials this version of the SDK fails before any request, also on Vertex AI.
+    # Without credentials this version of the SDK fails before any request, even on Vertex AI.
     execution = aiplatform.Execution.create(
         "system.ContainerExecution",
         resource_id="executed",
