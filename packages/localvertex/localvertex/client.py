@@ -12,6 +12,7 @@ from google.auth.transport.requests import AuthorizedSession
 from requests.utils import get_environ_proxies
 
 from localvertex._base import step_endpoint
+from localvertex._base.json_object import JsonObject
 from localvertex._base.userinput import atomic_write
 from localvertex._base.userinput.errors import UserError
 from localvertex.api.access import token_file
@@ -61,14 +62,14 @@ def _create_bucket(folder: Path, name: str) -> None:
         session.post(f"{token_file.address(folder)}/storage/v1/b", json={"name": name}, timeout=_CONNECT_SECONDS)
 
 
-def _of_step() -> dict[str, Any]:
+def _of_step() -> JsonObject:
     found = step_endpoint.find()
     if found is None:
         raise UserError("not in a step of a local run: call localvertex.client.init(WORK_DIR) with a work folder")
     return {"api_endpoint": found.address, "api_transport": "rest", "credentials": step_endpoint.credentials(found)}
 
 
-def _of_server(folder: Path, transport: str | None) -> dict[str, Any]:
+def _of_server(folder: Path, transport: str | None) -> JsonObject:
     address, grpc_address = token_file.address(folder), token_file.grpc_address(folder)
     if not address:
         raise UserError(f"{folder} has no server: start `python -m localvertex serve --work-dir {folder}` first")

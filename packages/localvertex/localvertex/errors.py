@@ -1,7 +1,6 @@
 """The ways in which a run ends early: it is refused, a task fails, it is stopped, or its record cannot be written."""
 
-from typing import Any
-
+from localvertex._base.json_object import JsonObject
 from localvertex._base.userinput.errors import UserError
 
 
@@ -16,10 +15,10 @@ class Refusal(str):
 
     step: str
     table: tuple[str, ...]
-    content: dict[str, Any]
+    content: JsonObject
 
     def __new__(
-        cls, text: str, *, step: str = "", table: tuple[str, ...] = (), content: dict[str, Any] | None = None
+        cls, text: str, *, step: str = "", table: tuple[str, ...] = (), content: JsonObject | None = None
     ) -> "Refusal":
         """Create it from its line."""
         self = super().__new__(cls, text)

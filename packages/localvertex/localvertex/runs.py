@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from localvertex._base.compiled.load import PipelineFile
+from localvertex._base.json_object import JsonObject
 from localvertex.api.steps.reach import with_api
 from localvertex.runner import engine
 from localvertex.runner.display import Display
@@ -26,7 +27,7 @@ def run(
     artifacts: Given | None = None,
     options: Options | None = None,
     display: Display | None = None,
-) -> dict[str, Any]:
+) -> JsonObject:
     """Run a pipeline and return its record, the content of run.json.
 
     Args:
@@ -61,7 +62,7 @@ def prepare(
     )
 
 
-def resume(name: str, *, options: Options | None = None, display: Display | None = None) -> dict[str, Any]:
+def resume(name: str, *, options: Options | None = None, display: Display | None = None) -> JsonObject:
     """Resume a run that was killed, stopped or failed, and return its record.
 
     Raises:

@@ -9,6 +9,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from localvertex._base.json_object import JsonObject
 from localvertex._base.userinput.errors import UserError
 from localvertex._base.userinput.spelling import did_you_mean, join_or, quote
 
@@ -38,7 +39,7 @@ class Classes:
     needs: Mapping[str, str] = dataclasses.field(default_factory=dict)
     """Key -> another one without which it would be ignored."""
 
-    def config(self, name: str) -> dict[str, Any]:
+    def config(self, name: str) -> JsonObject:
         """Return key -> kind of the config of a class."""
         kinds = {key: kind for keys, kind in self.kinds.items() for key in keys.split()}
         return {key: kinds.get(key, self.other) for key in f"{self.keys[name]} {self.common}".split()}

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
-from typing import Any, Protocol
+from typing import Protocol
 
 from anyio import CapacityLimiter, to_thread
 from starlette.applications import Starlette
@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Match, Route
 
+from localvertex._base.json_object import JsonObject
 from localvertex.api import connection
 from localvertex.api.access import session
 from localvertex.api.access.access import Access
@@ -24,7 +25,7 @@ from localvertex.api.rest.guard import Guard
 from localvertex.api.rest.json_response import JsonResponse, response_of
 from localvertex.api.rest.known_methods import KnownMethod
 
-Method = Callable[[Call], dict[str, Any]]
+Method = Callable[[Call], JsonObject]
 Endpoint = Callable[[Request], Awaitable[Response]]
 Beside = Callable[[Starlette], AbstractAsyncContextManager[None]]
 

@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from localvertex._base.json_object import JsonObject
 from localvertex.api.rest.call import content_of
 from localvertex.api.rest.json_response import response_of
 from localvertex.console.compression import compressed
@@ -24,9 +25,9 @@ class LocalCall:
     body: Mapping[str, Any] = field(default_factory=dict)
 
 
-Answer = Callable[[LocalCall], dict[str, Any] | Response]
+Answer = Callable[[LocalCall], JsonObject | Response]
 
-_Method = TypeVar("_Method", bound=Callable[..., dict[str, Any] | Response])
+_Method = TypeVar("_Method", bound=Callable[..., JsonObject | Response])
 
 _ROUTE = "local_route"
 """The attribute of a method that answers a route."""

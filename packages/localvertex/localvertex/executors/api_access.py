@@ -3,8 +3,9 @@
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
+from localvertex._base.json_object import JsonObject
 from localvertex._base.lines import WriteLine
 from localvertex.containers.serving.machine import Machine
 
@@ -17,10 +18,10 @@ class EndpointCall:
     project: str
     region: str
     endpoint_id: str
-    body: dict[str, Any]
+    body: JsonObject
 
 
-Endpoints = Callable[[EndpointCall], dict[str, Any]]
+Endpoints = Callable[[EndpointCall], JsonObject]
 """The endpoints of a work folder: carries out a call, and returns what Vertex AI does, in its JSON."""
 
 

@@ -2,9 +2,10 @@
 
 import json
 from contextlib import suppress
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from localvertex._base.compiled.spec import Container
+from localvertex._base.json_object import JsonObject
 from localvertex._base.userinput import atomic_write
 from localvertex.errors import Cancelled, TaskFailed
 from localvertex.executors.attempt import Attempt
@@ -60,7 +61,7 @@ class CustomJobExecutor(LauncherExecutor):
         attempt.report_exit(0)
 
 
-def read(payload: dict[str, Any], attempt: Attempt, location: str) -> CustomJob:
+def read(payload: JsonObject, attempt: Attempt, location: str) -> CustomJob:
     """Check a CustomJob message of a launcher, and build the job.
 
     Raises:
@@ -102,7 +103,7 @@ def run(job: CustomJob, attempt: Attempt, project: str, trial: TrialRun | None =
     )
 
 
-def _launcher_job(payload: dict[str, Any], container: Container) -> dict[str, Any]:
+def _launcher_job(payload: JsonObject, container: Container) -> JsonObject:
     """Return the job that Google's launcher sends for this payload.
 
     Raises:
@@ -111,7 +112,7 @@ def _launcher_job(payload: dict[str, Any], container: Container) -> dict[str, An
     return _as_launched(_with_numbers(payload) if _PREVIEW_MODULE in container.command else payload)
 
 
-def _with_numbers(payload: dict[str, Any]) -> dict[str, Any]:
+def _with_numbers(payload: JsonObject) -> JsonObject:
     """Return the payload with the two fields of pool 0 decoded that the preview launcher decodes from text.
 
     After `parse_nested_json_strings` of preview/custom_job/remote_runner.py in google-cloud-pipeline-components 2.22.
@@ -129,7 +130,7 @@ def _with_numbers(payload: dict[str, Any]) -> dict[str, Any]:
     return payload | {"job_spec": spec | {"worker_pool_specs": [pool, *pools[1:]]}}
 
 
-def _as_launched(payload: dict[str, Any]) -> dict[str, Any]:
+def _as_launched(payload: JsonObject) -> JsonObject:
     """Return the payload as Google's launcher sends it (custom_job/remote_runner.py of GCPC 2.22).
 
     Raises:
@@ -143,7 +144,7 @@ def _as_launched(payload: dict[str, Any]) -> dict[str, Any]:
             "get another role. Fill the pool or remove those after it",
             is_retryable=False,
         )
-    launched: dict[str, Any] = without_empty(payload)
+    launched: JsonObject = without_empty(payload)
     job_spec = launched.get("job_spec")
     scheduling = job_spec.get("scheduling") if isinstance(job_spec, dict) else None
     if isinstance(scheduling, dict) and scheduling.get("strategy", "FLEX_START") != "FLEX_START":

@@ -7,8 +7,10 @@ from typing import Any, ClassVar
 
 from localvertex._base.compiled.parameters import restore_integers
 from localvertex._base.compiled.spec import Container, Importer
+from localvertex._base.json_object import JsonObject
 from localvertex.errors import TaskFailed
 from localvertex.executors.attempt import Attempt
+from localvertex.store import executor_files
 from localvertex.values.placeholders import Unresolvable, resolve_json_template, resolve_structure
 
 _OPTIONS = (
@@ -75,6 +77,13 @@ def write_resource(attempt: Attempt, options: dict[str, str], kind: str, name: s
     path.write_text(json.dumps({"resources": [resource]}, indent=2))
 
 
+def write_artifact(attempt: Attempt, output: str, name: str, location: str) -> None:
+    """Write the output artifact of a resource, if the step has this output."""
+    if planned := attempt.executor_input["outputs"]["artifacts"].get(output):
+        artifact = planned["artifacts"][0] | {"uri": vertex_uri(name, location), "metadata": {"resourceName": name}}
+        executor_files.write_output(attempt.executor_input, {output: artifact})
+
+
 class LauncherExecutor:
     """Accepts and checks one of Google's launchers by its module; a subclass executes it."""
 
@@ -92,7 +101,7 @@ class LauncherExecutor:
         return [f"{executor.path}.args: the launcher has no --{name}" for name in self.required if name not in options]
 
 
-def launcher_payload(template: str, attempt: Attempt) -> dict[str, Any]:
+def launcher_payload(template: str, attempt: Attempt) -> JsonObject:
     """Return the payload as the launcher decodes it, with integers restored.
 
     Raises:

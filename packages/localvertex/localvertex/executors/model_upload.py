@@ -3,6 +3,7 @@
 import re
 from typing import Any, ClassVar
 
+from localvertex._base.json_object import JsonObject
 from localvertex._base.nested import changed
 from localvertex._base.userinput.errors import UserError
 from localvertex.containers.serving.container import ServingContainer
@@ -13,13 +14,13 @@ from localvertex.executors.launcher import (
     launcher_options,
     launcher_payload,
     target,
-    vertex_uri,
     warn_of_location,
     without_empty,
+    write_artifact,
     write_resource,
 )
 from localvertex.processes import logs
-from localvertex.store import executor_files, registry
+from localvertex.store import registry
 from localvertex.store.models.reading import UPLOADED_BY
 
 _MODULE = "google_cloud_pipeline_components.container.v1.model.upload_model.launcher"
@@ -69,15 +70,12 @@ class ModelUploadExecutor(LauncherExecutor):
             )
         name = f"projects/{project}/locations/{location}/models/{version.model_id}@{version.number}"
         write_resource(attempt, options, "UploadModel", name, location)
-        planned = attempt.executor_input["outputs"]["artifacts"].get("model")
-        if planned:
-            artifact = planned["artifacts"][0] | {"uri": vertex_uri(name, location), "metadata": {"resourceName": name}}
-            executor_files.write_output(attempt.executor_input, {"model": artifact})
+        write_artifact(attempt, "model", name, location)
         logs.add(attempt.log, f"registered {version.folder}")
         attempt.report_exit(0)
 
 
-def _warn_of_container(model: dict[str, Any], attempt: Attempt) -> None:
+def _warn_of_container(model: JsonObject, attempt: Attempt) -> None:
     """Warn when the model is registered although it cannot be served here."""
     try:
         text = ServingContainer.of_model(model).problem(attempt.context.containers)
@@ -87,7 +85,7 @@ def _warn_of_container(model: dict[str, Any], attempt: Attempt) -> None:
         attempt.context.warnings.add(f"{attempt.label}: the model is registered, but cannot be served here: {text}")
 
 
-def unmanaged_model(attempt: Attempt) -> dict[str, Any]:
+def unmanaged_model(attempt: Attempt) -> JsonObject:
     """Return the fields of the input artifact `unmanaged_container_model`, in the launcher's snake_case."""
     value = attempt.executor_input["inputs"]["artifacts"].get("unmanaged_container_model")
     if not value:

@@ -3,11 +3,11 @@
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from localvertex._base.compiled.load import documents_of, pipeline_of
 from localvertex._base.compiled.parameters import complete
 from localvertex._base.compiled.spec import Pipeline
+from localvertex._base.json_object import JsonObject
 from localvertex._base.userinput import reading
 from localvertex._base.userinput.errors import UserError
 from localvertex.errors import Refusal, Refused
@@ -43,7 +43,7 @@ class Row:
     """Compiles it; empty for a compiled file."""
     proposal: Tables = field(default_factory=dict)
     """Tables of localvertex.toml with which it would run, or would be refused for less."""
-    missing: dict[str, Any] = field(default_factory=dict)
+    missing: JsonObject = field(default_factory=dict)
     """A sample value for each parameter that a run must be given."""
     custom_job: str = ""
     """The path of its first step with a custom job; empty without one."""
@@ -97,7 +97,7 @@ def judge(root: Path, path: Path) -> list[Row]:
     ]
 
 
-def _here(path: Path, pipeline: Pipeline, missing: dict[str, Any]) -> tuple[str, list[str], Tables]:
+def _here(path: Path, pipeline: Pipeline, missing: JsonObject) -> tuple[str, list[str], Tables]:
     """Return whether it would run here, why not, and the tables of a configuration with which it would.
 
     Raises:

@@ -9,8 +9,8 @@ import random
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from typing import Any
 
+from localvertex._base.json_object import JsonObject
 from localvertex.containers.variables import (
     CLUSTER_SPEC,
     JOB_ID,
@@ -68,7 +68,7 @@ def service_environment(
     return env
 
 
-def _cluster_spec(job: CustomJob, replica: Replica, addresses: dict[str, str]) -> dict[str, Any]:
+def _cluster_spec(job: CustomJob, replica: Replica, addresses: dict[str, str]) -> JsonObject:
     """Return CLUSTER_SPEC, which lists every pool under its own name."""
     cluster: dict[str, list[str]] = {}
     for each in job.replicas:
@@ -81,7 +81,7 @@ def _cluster_spec(job: CustomJob, replica: Replica, addresses: dict[str, str]) -
     }
 
 
-def _tf_config(job: CustomJob, replica: Replica, addresses: dict[str, str], job_id: str) -> dict[str, Any] | None:
+def _tf_config(job: CustomJob, replica: Replica, addresses: dict[str, str], job_id: str) -> JsonObject | None:
     """Return TF_CONFIG: pools under TensorFlow's names, without evaluators; None for a job of one replica."""
     if len(job.replicas) == 1:
         return None

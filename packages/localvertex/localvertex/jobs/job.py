@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from localvertex._base.compiled.launchers import launcher_of
+from localvertex._base.json_object import JsonObject
 from localvertex._base.lines import WriteLine
 from localvertex._base.nested import parts
 from localvertex._base.userinput.errors import UserError
@@ -93,7 +93,7 @@ class Scheduling:
     restart_job_on_worker_restart: bool = False
 
     @classmethod
-    def of(cls, fields: dict[str, Any]) -> "Scheduling":
+    def of(cls, fields: JsonObject) -> "Scheduling":
         """Build it from the fields of the message, in snake_case.
 
         Raises:
@@ -136,7 +136,7 @@ class CustomJob:
     base_output_directory: str = ""
     output_uri: str = ""
     """The base output directory as replicas see it, where that is another text."""
-    spec: dict[str, Any] = field(default_factory=dict)
+    spec: JsonObject = field(default_factory=dict)
     """The CustomJobSpec in the API's snake_case, as replicas receive it."""
     trial: TrialVariables | None = None
     """Set for the trial of a hyperparameter tuning job."""
@@ -147,7 +147,7 @@ class CustomJob:
         return tuple(Replica(pool=pool, index=index) for pool in self.pools for index in range(pool.num_replicas))
 
     @classmethod
-    def of(cls, message: dict[str, Any], choice: Choice) -> "CustomJob":
+    def of(cls, message: JsonObject, choice: Choice) -> "CustomJob":
         """Build it from a CustomJob message whose fields have been read and checked.
 
         Raises:
@@ -169,7 +169,7 @@ class CustomJob:
 
 
 def read_job(
-    message: dict[str, Any],
+    message: JsonObject,
     *,
     region: str,
     warn: WriteLine,
@@ -201,7 +201,7 @@ def _sentence(finding: Finding) -> str:
     return f"{finding.path}: {finding.message}{finding.nearest}"
 
 
-def missing_command(pool: dict[str, Any], choice: Choice) -> str:
+def missing_command(pool: JsonObject, choice: Choice) -> str:
     """Return why a WorkerPoolSpec with a container has nothing to run here; empty when it has something."""
     container = pool.get("container_spec") or {}
     image = container.get("image_uri", "")
@@ -220,7 +220,7 @@ def missing_command(pool: dict[str, Any], choice: Choice) -> str:
     )
 
 
-def _pool_of(number: int, fields: dict[str, Any], choice: Choice) -> Pool:
+def _pool_of(number: int, fields: JsonObject, choice: Choice) -> Pool:
     """Build a pool from the fields of a WorkerPoolSpec."""
     package = fields.get("python_package_spec", {})
     container = fields.get("container_spec") or package
@@ -253,7 +253,7 @@ def _pool_of(number: int, fields: dict[str, Any], choice: Choice) -> Pool:
     )
 
 
-def _variables(number: int, env: Sequence[dict[str, Any]]) -> dict[str, str]:
+def _variables(number: int, env: Sequence[JsonObject]) -> dict[str, str]:
     """Return environment variables by their names."""
     if not all(each.get("name") for each in env):
         raise TaskFailed(

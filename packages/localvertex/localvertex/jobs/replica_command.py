@@ -1,5 +1,6 @@
 """How the command of a replica is started: with this Python, or as a container command."""
 
+import hashlib
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -17,12 +18,20 @@ from localvertex.credentials.isolation import IsolatedCredentials
 from localvertex.errors import TaskFailed
 from localvertex.jobs import images
 from localvertex.jobs.environment import metadata_environment
-from localvertex.jobs.job import CustomJob, Replica
-from localvertex.jobs.python_package import LOG, environment_of
+from localvertex.jobs.job import CustomJob, Pool, Replica
 from localvertex.jobs.status import Workspace
+from localvertex.processes import environments
 from localvertex.processes.environments import add_own
 from localvertex.processes.processes import Processes
 from localvertex.values.buckets import Buckets
+
+_INSTALL = """\
+python3 -m pip install --disable-pip-version-check --no-build-isolation --ignore-installed --no-deps "$@" &&
+python3 -m pip install --disable-pip-version-check --no-build-isolation "$@"
+"""
+"""Installs the packages themselves, even where one of the same name is installed here, then missing dependencies."""
+
+LOG = "packages.log"
 
 
 class ReplicaCommands:
@@ -141,3 +150,43 @@ class ReplicaCommands:
             gpus=env.get(VARIABLE, "").removeprefix("-1") if pool.num_gpus else "",
             host_name=replica.name,
         )
+
+
+def environment_of(
+    pool: Pool, workspace: Workspace, processes: Processes, env: dict[str, str], report: WriteLine
+) -> Path:
+    """Return the environment with the pool's packages; the same files share one.
+
+    Raises:
+        TaskFailed: A package is not on this machine, or its installation failed.
+        Cancelled: The run is being stopped.
+    """
+    stand_in = pool.stand_in
+    script = f"{stand_in.install_script} || exit 1\n{_INSTALL}" if stand_in.packages else _INSTALL
+    files = [_package_file(uri, workspace) for uri in pool.package_uris]
+    identity = [script, *(f"{file.name} {hashlib.sha256(file.read_bytes()).hexdigest()}" for file in files)]
+    return environments.build(
+        identity,
+        ["sh", "-c", script, "sh", *map(str, files)] if files else [],
+        private_dir=workspace.private_dir,
+        processes=processes,
+        cwd=workspace.folder,
+        env=env,
+        log=workspace.folder / LOG,
+        report=report,
+        python=stand_in.python,
+    )
+
+
+def _package_file(uri: str, workspace: Workspace) -> Path:
+    """Return the package's file on this machine: a local path, or an object of a bucket that is a folder here.
+
+    Raises:
+        TaskFailed: There is no such file.
+    """
+    file = Path(Buckets().path_of(workspace.to_local_path(uri)))
+    if not file.is_file():
+        raise TaskFailed(
+            f"package_uris: {uri} is not on this machine ({file} is not a file); give a local path", is_retryable=False
+        )
+    return file.absolute()

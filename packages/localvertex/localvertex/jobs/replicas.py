@@ -11,9 +11,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Any
 from uuid import uuid4
 
+from localvertex._base.json_object import JsonObject
 from localvertex._base.lines import WriteLine
 from localvertex.errors import Cancelled
 from localvertex.jobs.faults.faults import Fault
@@ -78,7 +78,7 @@ class JobRun:
         self._state = JobState.PENDING
         self._num_restarts = 0
         self._noted: list[JobEvent] = []
-        self._goodput: dict[str, Any] = {}
+        self._goodput: JsonObject = {}
         self._failed_replica = ""
         self._outcome: Outcome | None = None
 

@@ -9,6 +9,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from localvertex._base.json_object import JsonObject
 from localvertex._base.userinput import atomic_write
 from localvertex._base.userinput.errors import UserError
 from localvertex._base.userinput.reading import read_bytes
@@ -124,10 +125,10 @@ class JobStatus:
     """The replica whose exit code has ended the job; its log is the one to read."""
     stalled: str = ""
     """Why the job makes no progress, as a sentence; empty while it does."""
-    goodput: dict[str, Any] = field(default_factory=dict)
+    goodput: JsonObject = field(default_factory=dict)
     """How the time was spent; empty until the job has ended."""
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> JsonObject:
         """Return plain values for JSON."""
         return asdict(self)
 
@@ -169,7 +170,7 @@ class StatusFile:
                 self._written = key
 
     @staticmethod
-    def read(folder: Path) -> dict[str, Any]:
+    def read(folder: Path) -> JsonObject:
         """Return the last status of a job; empty when there is none that can be read."""
         try:
             content = json.loads(read_bytes(folder / _FILE))

@@ -1,8 +1,8 @@
 """Checks of worker pools and custom jobs as Python values; files are read in `document`."""
 
 from datetime import date
-from typing import Any
 
+from localvertex._base.json_object import JsonObject
 from localvertex.machines.job.finding import Finding
 from localvertex.machines.job.shape import Reading
 from localvertex.machines.rules import prediction
@@ -10,7 +10,7 @@ from localvertex.machines.rules.rules import check_job
 
 
 def check_worker_pools(
-    worker_pool_specs: list[dict[str, Any]],
+    worker_pool_specs: list[JsonObject],
     *,
     region: str | None = None,
     scheduling_strategy: str = "STANDARD",
@@ -47,7 +47,7 @@ def check_worker_pools(
 
 
 def check_custom_job(
-    custom_job_or_spec: dict[str, Any],
+    custom_job_or_spec: JsonObject,
     *,
     region: str | None = None,
     today: date | None = None,
@@ -65,7 +65,7 @@ def check_custom_job(
     return check_job(custom_job_or_spec, Reading(), region=region, today=today)
 
 
-def custom_job_fields(custom_job: dict[str, Any]) -> dict[str, Any]:
+def custom_job_fields(custom_job: JsonObject) -> JsonObject:
     """Return a CustomJob as the REST API reads it: names in snake_case, plain numbers, unset fields left out.
 
     The result is complete if `check_custom_job` finds no error; otherwise unreadable fields may be missing.
@@ -74,7 +74,7 @@ def custom_job_fields(custom_job: dict[str, Any]) -> dict[str, Any]:
 
 
 def check_deployment(
-    dedicated_resources: dict[str, Any],
+    dedicated_resources: JsonObject,
     *,
     region: str = "",
     today: date | None = None,

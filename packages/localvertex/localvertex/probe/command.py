@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from localvertex import runs
+from localvertex._base.json_object import JsonObject
 from localvertex._base.userinput import outputs, reading
 from localvertex._base.userinput.errors import UserError
 from localvertex._base.userinput.temporary import temporary_folder
@@ -51,10 +52,10 @@ def execute(options: argparse.Namespace) -> int:
     return commands[options.action](options)
 
 
-def compiled() -> dict[str, Any]:
+def compiled() -> JsonObject:
     """Return the pipeline with the recording program in it."""
     program, template = ((_FOLDER / name).read_text(encoding="utf-8") for name in ("program.py", "pipeline.json"))
-    pipeline: dict[str, Any] = json.loads(template.replace('"PROGRAM"', json.dumps(program)))
+    pipeline: JsonObject = json.loads(template.replace('"PROGRAM"', json.dumps(program)))
     return pipeline
 
 

@@ -4,8 +4,8 @@ import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from localvertex._base.json_object import JsonObject
 from localvertex._base.userinput import reading
 from localvertex._base.userinput.errors import UserError
 from localvertex._base.userinput.shape import Wrong, check
@@ -29,7 +29,7 @@ _SHAPE = {
 class Record:
     """A record that has been checked."""
 
-    content: dict[str, Any]
+    content: JsonObject
     """Only the fields and facts that this version knows, as JSON."""
 
     @property

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from localvertex._base.json_object import JsonObject
 from localvertex._base.userinput.errors import UserError
 
 Key = tuple[float, ...]
@@ -113,7 +114,7 @@ def read_log(source: str, lines: Iterable[str], patterns: Sequence[re.Pattern[st
                 found = _PAIR.findall(own)
                 words = re.sub(r"\s+", " ", _ANY_NUMBER.sub("#", _DIGEST.sub("@", own))).strip()
             key = tuple(float(text.split()[0].replace(",", "")) for name, text in found if _COUNTERS.fullmatch(name))
-            values: dict[str, Any] = {}
+            values: JsonObject = {}
             for name, text in found:
                 if not (_COUNTERS.fullmatch(name) or is_measure(name)):
                     numbers = np.array([float(each) for each in re.split(r"[, \t]+", text)])

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from localvertex._base.json_object import JsonObject
 from localvertex.prove.comparison import BAD, Judgement
 from localvertex.prove.numbers import Key
 from localvertex.prove.prove import Proof, Result
@@ -56,7 +57,7 @@ def summary(proof: Proof) -> str:
     )
 
 
-def as_json(proof: Proof) -> dict[str, Any]:
+def as_json(proof: Proof) -> JsonObject:
     """Return plain values."""
     faults = []
     for each in proof.results:
@@ -73,7 +74,7 @@ def page(proofs: Sequence[Proof]) -> bytes:
     return document("comparing/proof.js", title=title, file="the file of --json", data=data)
 
 
-def _series(proof: Proof) -> list[dict[str, Any]]:
+def _series(proof: Proof) -> list[JsonObject]:
     """Return the curves of an undisturbed run and of each fault, by step, as the console draws them."""
     compared = [each.comparison.curves for each in proof.results]
     every = {curve.name: curve for run in compared for curve in run if curve.is_of_training}

@@ -7,10 +7,10 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from localvertex import runs
 from localvertex._base.compiled import parameters
+from localvertex._base.json_object import JsonObject
 from localvertex._base.userinput import reading
 from localvertex._base.userinput.errors import UserError
 from localvertex._base.userinput.spelling import did_you_mean
@@ -89,7 +89,7 @@ def _of_pipeline(path: Path, options: argparse.Namespace, run_options: Options) 
     return [_of_message(Path(name).name, jobs[name], run_options) for name in chosen]
 
 
-def _of_message(name: str, message: dict[str, Any], options: Options) -> CustomJob:
+def _of_message(name: str, message: JsonObject, options: Options) -> CustomJob:
     try:
         job = read_job(
             message,

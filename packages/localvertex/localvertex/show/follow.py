@@ -3,8 +3,8 @@
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
+from localvertex._base.json_object import JsonObject
 from localvertex._base.userinput.errors import UserError
 from localvertex.store import record
 from localvertex.store.runs import find_readable, find_steps
@@ -30,7 +30,7 @@ def follow(work_dir: Path, run: str, task: str | None, write: Write) -> None:
     while True:
         # Before the logs are read: what a step writes at its end is not missed.
         is_running = record.is_running(run_dir)
-        tasks: list[dict[str, Any]] = []
+        tasks: list[JsonObject] = []
         try:
             tasks = find_steps(find_readable(work_dir, run_dir.name), task)
         except UserError:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from localvertex._base.compiled.spec import Pipeline
+from localvertex._base.json_object import JsonObject
 from localvertex._base.json_text import encode
 from localvertex._base.userinput import atomic_write
 from localvertex.processes.sinks import MASK
@@ -34,7 +35,7 @@ _MAX_VALUES_BYTES = 4 << 20
 _MAX_ARTIFACTS = 50
 """Of one list of artifacts."""
 
-_NO_VALUES: dict[str, Any] = {"parameters": {}, "artifacts": {}}
+_NO_VALUES: JsonObject = {"parameters": {}, "artifacts": {}}
 
 _PAGE = """\
 <!doctype html>
@@ -56,7 +57,7 @@ _PAGE = """\
 """
 
 
-def write(run_dir: Path, content: dict[str, Any], pipeline: Pipeline, without_secrets: Callable[[Any], Any]) -> Path:
+def write(run_dir: Path, content: JsonObject, pipeline: Pipeline, without_secrets: Callable[[Any], Any]) -> Path:
     """Write the page by one rename and return its path.
 
     Args:
@@ -105,7 +106,7 @@ def document(entry: str, *, title: str, file: str, data: Any) -> bytes:
     return page.encode(errors="replace")
 
 
-def _data(run_dir: Path, content: dict[str, Any], pipeline: Pipeline) -> dict[str, Any]:
+def _data(run_dir: Path, content: JsonObject, pipeline: Pipeline) -> JsonObject:
     """Return the answers of the routes of a run, and the events of its stream."""
     tasks = _with_artifacts(run_dir, content)
     try:
@@ -131,7 +132,7 @@ def _data(run_dir: Path, content: dict[str, Any], pipeline: Pipeline) -> dict[st
     }
 
 
-def _with_artifacts(run_dir: Path, content: dict[str, Any]) -> list[dict[str, Any]]:
+def _with_artifacts(run_dir: Path, content: JsonObject) -> list[JsonObject]:
     """Return the entries of the record, each artifact with what the page shows of it, as long as there is room."""
     buckets, left = Buckets.of_record(content), _MAX_VALUES_BYTES
     found = {}
@@ -157,16 +158,16 @@ def _with_artifacts(run_dir: Path, content: dict[str, Any]) -> list[dict[str, An
     return [found[task["path"]] for task in content["tasks"]]
 
 
-def _failed_first(tasks: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _failed_first(tasks: list[JsonObject]) -> list[JsonObject]:
     return sorted(tasks, key=lambda each: each["state"] != State.FAILED)
 
 
-def _jobs(content: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+def _jobs(content: JsonObject) -> Iterator[tuple[str, JsonObject]]:
     for task in content["tasks"]:
         yield from LiveJob(task["path"]).poll(task.get("custom_job"), is_running=False)
 
 
-def _logs(run_dir: Path, content: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+def _logs(run_dir: Path, content: JsonObject) -> Iterator[tuple[str, JsonObject]]:
     """Yield the last lines of each log, those of failed steps first."""
     left = _MAX_LOGS_BYTES
     for task in _failed_first([each for each in content["tasks"] if each["kind"] == "step"]):

@@ -2,10 +2,12 @@
 
 from typing import Any
 
+from localvertex._base.json_object import JsonObject
+
 _PREFERRED = "accuracy"
 
 
-def main_metric(content: dict[str, Any], *, has_baseline: bool = True) -> str:
+def main_metric(content: JsonObject, *, has_baseline: bool = True) -> str:
     """Return the accuracy of a run, otherwise its first metric, e.g. `accuracy 0.99`; empty when it has none.
 
     With `has_baseline`, the baseline follows it, if the run has one: `accuracy 0.99 (baseline 0.9)`.

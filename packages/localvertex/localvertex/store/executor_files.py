@@ -9,6 +9,7 @@ from uuid import uuid4
 
 from localvertex._base.compiled.parameters import ParameterType, convert
 from localvertex._base.compiled.spec import Component
+from localvertex._base.json_object import JsonObject
 from localvertex._base.lines import WriteLine
 from localvertex._base.nested import parts
 from localvertex._base.userinput import doubles
@@ -36,7 +37,7 @@ UPLOAD = "upload"
 
 def prepare(
     component: Component, inputs: Values, folder: Path, artifact_parent: str, *, outputs_at: str, buckets: Buckets
-) -> dict[str, Any]:
+) -> JsonObject:
     """Prepare the task's folder for an attempt and return the executor input.
 
     Files of an earlier attempt are removed.
@@ -86,7 +87,7 @@ def prepare(
     return executor_input
 
 
-def add_typed_values(executor_input: dict[str, Any]) -> None:
+def add_typed_values(executor_input: JsonObject) -> None:
     """Add the inputs as kfp 1.8 reads them: with the type in the name of the field, all others as JSON text."""
     kinds = {str: "stringValue", int: "intValue", float: "doubleValue"}
     inputs = executor_input["inputs"]
@@ -116,7 +117,7 @@ def remove(path: Path) -> None:
 
 def read_outputs(
     component: Component,
-    executor_input: dict[str, Any],
+    executor_input: JsonObject,
     warn: WriteLine,
     buckets: Buckets,
     hides: copies.Hides = copies.is_secret,
@@ -151,7 +152,7 @@ def read_outputs(
     return values
 
 
-def _read_output_file(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+def _read_output_file(path: Path) -> tuple[JsonObject, JsonObject]:
     """Return parameters and artifacts of an executor output; both empty when the step wrote none."""
     if not path.is_file():
         return {}, {}
@@ -244,7 +245,7 @@ def _merge_artifacts(planned: list[Artifact], written: Any) -> list[Artifact]:
     ]
 
 
-def write_output(executor_input: dict[str, Any], artifacts: dict[str, Artifact]) -> None:
+def write_output(executor_input: JsonObject, artifacts: dict[str, Artifact]) -> None:
     """Write an executor output with these artifacts, for steps that localvertex executes itself."""
     content = {"artifacts": {name: {"artifacts": [artifact]} for name, artifact in artifacts.items()}}
     Path(executor_input["outputs"]["outputFile"]).write_text(json.dumps(content))

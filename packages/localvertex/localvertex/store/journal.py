@@ -13,12 +13,14 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
+from localvertex._base.json_object import JsonObject
+
 PATTERN = "journal-*.jsonl"
 
 _PREFIX = b'{"crc": "%08x", '
 _LENGTH = len(_PREFIX % 0)
 
-Change = dict[str, Any]
+Change = JsonObject
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +48,7 @@ class Position:
             raise ValueError("the field 'journal' does not name a journal")
         return cls(**value)
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> JsonObject:
         """Return the field of a snapshot."""
         return asdict(self)
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
+from localvertex._base.json_object import JsonObject
 from localvertex._base.userinput import atomic_write
 from localvertex.store import executor_files, registry_lock
 from localvertex.store.models import change, deployed, evaluations
@@ -59,7 +59,7 @@ class ModelVersions(ModelRecords):
             self._complete()
             yield
 
-    def add(self, staged: Path, content: dict[str, Any], aliases: Sequence[str]) -> str:
+    def add(self, staged: Path, content: JsonObject, aliases: Sequence[str]) -> str:
         """Make a folder the next version, which takes the aliases, and return its number.
 
         Raises:
@@ -104,7 +104,7 @@ class ModelVersions(ModelRecords):
         with self.changing():
             _write(self.folder / ALIASES, merge_aliases(self.assigned, self.number(name), aliases))
 
-    def change(self, number: str, fields: dict[str, Any]) -> None:
+    def change(self, number: str, fields: JsonObject) -> None:
         """Replace fields of a version; None removes a field. Labels apply to this version only."""
         if "labels" in fields:
             fields = {**fields, VERSION_LABELS: fields["labels"] or {}}
@@ -113,13 +113,13 @@ class ModelVersions(ModelRecords):
             path = self.folder / number / MODEL
             _write(path, _without_none(object_in(path) | fields | {UPDATED: _now()}))
 
-    def change_shared(self, fields: dict[str, Any]) -> None:
+    def change_shared(self, fields: JsonObject) -> None:
         """Replace fields of the model in all its versions; None removes a field."""
         with self.changing():
             content = self.shared | fields | {NEWEST: int(self.next_number) - 1}
             _write(self.folder / SHARED, _without_none(content))
 
-    def evaluate(self, number: str, evaluation: dict[str, Any]) -> str:
+    def evaluate(self, number: str, evaluation: JsonObject) -> str:
         """Store an evaluation of a version, and return its id."""
         with self.changing():
             return evaluations.add(self.folder / self.number(number), evaluation)
@@ -159,7 +159,7 @@ class ModelVersions(ModelRecords):
         Change(removed=removed).write(self.folder)
         self._complete()
 
-    def _entry(self, number: str) -> dict[str, Any]:
+    def _entry(self, number: str) -> JsonObject:
         """Return the content of a version's model.json.
 
         Raises:
@@ -204,9 +204,9 @@ def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="microseconds")
 
 
-def _without_none(content: dict[str, Any]) -> dict[str, Any]:
+def _without_none(content: JsonObject) -> JsonObject:
     return {name: value for name, value in content.items() if value is not None}
 
 
-def _write(path: Path, content: dict[str, Any]) -> None:
+def _write(path: Path, content: JsonObject) -> None:
     atomic_write.write_text(path, json.dumps(content, indent=1))

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from localvertex._base.json_object import JsonObject
 from localvertex._base.userinput.cli import command_word, one_line
 from localvertex._base.userinput.spelling import on_one_line
 from localvertex.store import runs
@@ -50,17 +51,17 @@ class Model:
         return text + "".join(f", deployed to {each.rpartition('/')[2]}" for each in self.endpoints)
 
 
-def of(content: dict[str, Any]) -> dict[str, Any]:
+def of(content: JsonObject) -> JsonObject:
     """Return the outcome of a run that has ended.
 
     Args:
         content: The record; it has no outcome yet, or never got one because its process was killed.
     """
-    found: dict[str, Any] = content.get(FIELD) or _find(content)
+    found: JsonObject = content.get(FIELD) or _find(content)
     return found
 
 
-def _find(content: dict[str, Any]) -> dict[str, Any]:
+def _find(content: JsonObject) -> JsonObject:
     kind, source, earlier, sentence = NOT_MADE, content, "", ""
     if step := next(filter(has_nothing_new, content["tasks"]), None):
         identity = str(step["outputs"]["parameters"].get(_IDENTITY, ""))
@@ -98,12 +99,12 @@ def _find(content: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def has_nothing_new(task: dict[str, Any]) -> bool:
+def has_nothing_new(task: JsonObject) -> bool:
     """Return whether a task of a record found that the same run already ran."""
     return task["outputs"]["parameters"].get(_NOTHING_NEW) is True
 
 
-def _same_run(content: dict[str, Any], path: str, identity: str) -> dict[str, Any]:
+def _same_run(content: JsonObject, path: str, identity: str) -> JsonObject:
     """Return the record of the earlier run with this identity; empty when it is no longer in the work folder."""
     same = [
         each.content
@@ -114,7 +115,7 @@ def _same_run(content: dict[str, Any], path: str, identity: str) -> dict[str, An
         and any(_has_results(task, path, identity) for task in each.content["tasks"])
     ]
 
-    def rank(earlier: dict[str, Any]) -> tuple[Any, ...]:
+    def rank(earlier: JsonObject) -> tuple[Any, ...]:
         # A failed run has fewer metrics; one with other parameters may have had another outcome.
         is_same = earlier["state"] == State.SUCCEEDED and earlier["parameters"] == content["parameters"]
         return is_same, bool(earlier["models"]), len(earlier["metrics"]), earlier["create_time"]
@@ -123,12 +124,12 @@ def _same_run(content: dict[str, Any], path: str, identity: str) -> dict[str, An
     return max(same, key=rank) | {"work_dir": content["work_dir"]} if same else {}
 
 
-def _has_results(task: dict[str, Any], path: str, identity: str) -> bool:
+def _has_results(task: JsonObject, path: str, identity: str) -> bool:
     values = task["outputs"]["parameters"]
     return task["path"] == path and values.get(_IDENTITY) == identity and values.get(_NOTHING_NEW) is False
 
 
-def _failure(content: dict[str, Any]) -> str:
+def _failure(content: JsonObject) -> str:
     """Return how a run failed or was stopped; empty if it has succeeded."""
     if content["state"] == State.SUCCEEDED:
         return ""
@@ -138,7 +139,7 @@ def _failure(content: dict[str, Any]) -> str:
     return one_line(on_one_line(content.get("error") or "the run was stopped"))
 
 
-def _versions(content: dict[str, Any], by: str) -> list[Model]:
+def _versions(content: JsonObject, by: str) -> list[Model]:
     """Return the versions that have a run in a field: the one in use comes first, then the newest."""
     found = []
     for entry in (Path(content["work_dir"]) / "models").glob(f"*/*/{MODEL}") if content else ():
@@ -149,13 +150,13 @@ def _versions(content: dict[str, Any], by: str) -> list[Model]:
     return sorted(found, key=lambda each: (bool(each.aliases), each.model_id, int(each.version)), reverse=True)
 
 
-def _written(content: dict[str, Any]) -> list[Model]:
+def _written(content: JsonObject) -> list[Model]:
     """Return the models that the steps of a run wrote; an artifact without a file is no model."""
     addresses = [each["uri"] for each in content.get("models", ()) if not each["resource_name"]]
     return [Model(path=each) for each in addresses if "://" in each or Path(each).exists()]
 
 
-def _version(content: dict[str, Any], folder: Path) -> Model:
+def _version(content: JsonObject, folder: Path) -> Model:
     records, number = ModelRecords(folder.parent), folder.name
     fields = records.content(number)
     return Model(
@@ -168,7 +169,7 @@ def _version(content: dict[str, Any], folder: Path) -> Model:
     )
 
 
-def _noted(content: dict[str, Any], name: str) -> str:
+def _noted(content: JsonObject, name: str) -> str:
     """Return the text that the step which ended last has under this name in the metadata of an output."""
     found = [
         (task["end_time"] or "", one_line(on_one_line(text)))
@@ -181,7 +182,7 @@ def _noted(content: dict[str, Any], name: str) -> str:
     return max(found, default=("", ""))[1]
 
 
-def _usage(content: dict[str, Any], path: str) -> str:
+def _usage(content: JsonObject, path: str) -> str:
     """Return how to use a model, ready to paste; empty if no step has noted it."""
     words = {"{python}": command_word(sys.executable), "{path}": path}
     text = _noted(content, _USAGE)

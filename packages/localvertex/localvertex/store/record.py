@@ -9,8 +9,9 @@ import os
 import time
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from uuid import uuid4
 
+from localvertex._base.json_object import JsonObject
 from localvertex._base.userinput import atomic_write
 from localvertex._base.userinput.shape import NUMBER, check
 from localvertex.store import journal
@@ -32,7 +33,7 @@ MAX_BYTES = 2 << 30
 UNRESTORED = "unrestored"
 """The field with the finished steps that a resumed run has not reached again."""
 
-_FIELDS: dict[str, Any] = {
+_FIELDS: JsonObject = {
     **dict.fromkeys(("run_id!", "create_time!", "update_time!", "pipeline_name!", "work_dir!"), str),
     **dict.fromkeys(("seconds!", "idle_seconds!"), NUMBER),
     **dict.fromkeys(("resume_times!", "resume_options!", "tasks!", "metrics!", "models!"), list),
@@ -53,12 +54,17 @@ def now() -> str:
     return str(timestamp(time.time()))
 
 
+def new_number() -> str:
+    """Return a random id as the service gives them: a number of up to 19 digits."""
+    return str(uuid4().int >> 66)
+
+
 def seconds_of(text: str | None) -> float | None:
     """Parse a time of the record into seconds since the epoch."""
     return datetime.fromisoformat(text).timestamp() if text else None
 
 
-def of_task(task: Task, run_dir: Path) -> dict[str, Any]:
+def of_task(task: Task, run_dir: Path) -> JsonObject:
     """Return the entry of one task; `log` is relative to the run's folder."""
     if task.final_entry is not None:
         return task.final_entry
@@ -99,12 +105,12 @@ def _inputs(task: Task) -> Values:
     return Values(parameters=parameters, artifacts=task.inputs.artifacts)
 
 
-def of_values(values: Values) -> dict[str, Any]:
+def of_values(values: Values) -> JsonObject:
     """Return parameters and artifacts, artifacts with type, URI and metadata."""
     return {"parameters": values.parameters, "artifacts": values.artifacts}
 
 
-def of_root(root: Task) -> dict[str, Any]:
+def of_root(root: Task) -> JsonObject:
     """Return the fields of the run itself that change: state, times, outputs."""
     return {
         "state": str(root.state),
@@ -116,7 +122,7 @@ def of_root(root: Task) -> dict[str, Any]:
     }
 
 
-def idle_seconds(earlier: dict[str, Any]) -> float:
+def idle_seconds(earlier: JsonObject) -> float:
     """Return the time in which a run that is resumed now was not running; 0 for a new run."""
     if not earlier:
         return 0.0
@@ -126,12 +132,12 @@ def idle_seconds(earlier: dict[str, Any]) -> float:
     return float(earlier["idle_seconds"]) + new
 
 
-def of_tasks(tasks: list[dict[str, Any]]) -> dict[str, Any]:
+def of_tasks(tasks: list[JsonObject]) -> JsonObject:
     """Return the entries of all tasks, and the results in them."""
     return {"metrics": metrics(tasks), "models": models(tasks), "tasks": tasks}
 
 
-def _artifacts_of_type(tasks: list[dict[str, Any]], *titles: str) -> list[tuple[str, str, dict[str, Any]]]:
+def _artifacts_of_type(tasks: list[JsonObject], *titles: str) -> list[tuple[str, str, JsonObject]]:
     """Return the output artifacts of steps with these schema titles, as task path, output name and artifact.
 
     The results of a run do not include what the user has given.
@@ -146,7 +152,7 @@ def _artifacts_of_type(tasks: list[dict[str, Any]], *titles: str) -> list[tuple[
     ]
 
 
-def metrics(tasks: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def metrics(tasks: list[JsonObject]) -> list[JsonObject]:
     """Return the scalar metrics of all system.Metrics artifacts."""
     return [
         {"task": path, "artifact": name, "name": key, "value": value}
@@ -156,7 +162,7 @@ def metrics(tasks: list[dict[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def models(tasks: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def models(tasks: list[JsonObject]) -> list[JsonObject]:
     """Return the models that steps wrote, and registered ones with their resource name.
 
     The parent of a version, an artifact of an upload, is not a model of its own; without a name it is ignored.
@@ -175,7 +181,7 @@ def models(tasks: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [each for each in every if each["resource_name"] not in {"", *parents}]
 
 
-def write(run_dir: Path, content: dict[str, Any], *, position: journal.Position | None = None) -> None:
+def write(run_dir: Path, content: JsonObject, *, position: journal.Position | None = None) -> None:
     """Replace run.json by one rename.
 
     Args:
@@ -189,7 +195,7 @@ def write(run_dir: Path, content: dict[str, Any], *, position: journal.Position 
     atomic_write.write_text(run_dir / FILE, json.dumps(named, indent=indent, default=str))
 
 
-def read(run_dir: Path) -> dict[str, Any]:
+def read(run_dir: Path) -> JsonObject:
     """Read the record of a run; one in state RUNNING that no process runs any more is FAILED.
 
     Raises:
@@ -217,13 +223,13 @@ def _text(path: Path) -> str:
         return file.read()
 
 
-def _present(run_dir: Path) -> dict[str, Any]:
+def _present(run_dir: Path) -> JsonObject:
     """Return the snapshot with the changes since then."""
     text = ""
     while True:
         last, text = text, _text(run_dir / FILE)
         try:
-            content: dict[str, Any] = json.loads(text)
+            content: JsonObject = json.loads(text)
             check(content, _FIELDS)
         except RecursionError:
             raise ValueError("it is nested too deeply") from None
@@ -246,7 +252,7 @@ def _present(run_dir: Path) -> dict[str, Any]:
             raise ValueError(f"{type(error).__name__}: {error}") from None
 
 
-def _replay(content: dict[str, Any], changes: list[journal.Change]) -> dict[str, Any]:
+def _replay(content: JsonObject, changes: list[journal.Change]) -> JsonObject:
     """Return a snapshot with these changes applied, in their order."""
     entries = {entry["path"]: entry for entry in content["tasks"]}
     waiting = {entry["path"]: entry for entry in content.get(UNRESTORED, [])}
@@ -265,9 +271,9 @@ def _replay(content: dict[str, Any], changes: list[journal.Change]) -> dict[str,
     return content | of_tasks(tasks) | {UNRESTORED: [*waiting.values()]}
 
 
-def _in_order(entries: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
+def _in_order(entries: dict[str, JsonObject]) -> list[JsonObject]:
     """Return the entries of all tasks, parents before children, siblings in the order in which they were added."""
-    children: dict[str, list[dict[str, Any]]] = {}
+    children: dict[str, list[JsonObject]] = {}
     for path, entry in entries.items():
         children.setdefault(path.rpartition("/")[0], []).append(entry)
     found, left = [], children.get("", [])[::-1]

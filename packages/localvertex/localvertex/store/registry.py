@@ -8,9 +8,9 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 from zlib import crc32
 
+from localvertex._base.json_object import JsonObject
 from localvertex._base.userinput import atomic_write
 from localvertex.containers.call import inside
 from localvertex.containers.mounts import JOB_FOLDERS
@@ -35,7 +35,7 @@ class Version:
 
 def add(
     work_dir: Path,
-    model: dict[str, Any],
+    model: JsonObject,
     parent: str = "",
     aliases: Sequence[str] = (),
     check_stopped: Callable[[], None] = lambda: None,
@@ -61,7 +61,7 @@ def add(
 
 def add_version(
     versions: ModelVersions,
-    model: dict[str, Any],
+    model: JsonObject,
     aliases: Sequence[str] = (),
     check: Callable[[ModelVersions], None] = lambda _: None,
 ) -> Version:

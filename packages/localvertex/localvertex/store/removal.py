@@ -4,8 +4,8 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from localvertex._base.json_object import JsonObject
 from localvertex._base.userinput.errors import UserError
 from localvertex.store import executor_files, record, run_folder
 from localvertex.store.models.reading import SOURCE
@@ -79,7 +79,7 @@ def remove(run_dir: Path) -> list[str]:
 def _own_entries(run_dir: Path) -> list[Path]:
     """Return what localvertex or a step made: its files by their names, and the folders of tasks."""
     try:
-        tasks: list[dict[str, Any]] = record.read(run_dir)["tasks"]
+        tasks: list[JsonObject] = record.read(run_dir)["tasks"]
     except (OSError, ValueError):
         tasks = []
     names = {str(task["path"]).partition("/")[0] for task in tasks}

@@ -6,16 +6,16 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
-from typing import Any
 from uuid import uuid4
 
 from localvertex._base.compiled.spec import Component, TaskSpec
+from localvertex._base.json_object import JsonObject
 from localvertex.containers.memory import Memory
 
 _GENERATED_GROUP = re.compile(r"(exit-handler|condition|condition-branches|for-loop)-\d+")
 """How kfp's compiler names the dags of dsl.ExitHandler, dsl.If, dsl.Elif, dsl.Else and dsl.ParallelFor."""
 
-Artifact = dict[str, Any]
+Artifact = JsonObject
 """A RuntimeArtifact: name, type, uri, metadata."""
 
 
@@ -54,7 +54,7 @@ def title_of(path: tuple[str, ...], name: str) -> str:
 class Values:
     """Parameters and artifacts by name: the inputs or the outputs of a task."""
 
-    parameters: dict[str, Any] = field(default_factory=dict)
+    parameters: JsonObject = field(default_factory=dict)
     artifacts: dict[str, list[Artifact]] = field(default_factory=dict)
 
 
@@ -97,9 +97,9 @@ class Task:
     """Whether it had finished before the run was resumed."""
     num_resumes: int = 0
     """How often the run had been resumed when this step ran."""
-    custom_job: dict[str, Any] | None = None
+    custom_job: JsonObject | None = None
     """Status of the step's custom job; the step's own thread replaces it as a whole."""
-    final_entry: dict[str, Any] | None = None
+    final_entry: JsonObject | None = None
     """Its final entry in the record."""
     error: str = ""
     note: str = ""

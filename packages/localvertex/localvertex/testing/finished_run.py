@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from localvertex._base.json_object import JsonObject
 from localvertex._base.userinput.cli import one_line
 from localvertex._base.userinput.spelling import did_you_mean, quote
 from localvertex.store.steps import failure, logs as step_logs
@@ -16,7 +17,7 @@ class PipelineFailed(AssertionError):
     """A run of a test did not end as the test expects; the text has the error and the end of the failed step's log."""
 
 
-class BySteps(dict[str, Any]):
+class BySteps(JsonObject):
     """Values by the path of a step; its name alone is enough where no other step has it."""
 
     def __missing__(self, name: str) -> Any:
@@ -56,7 +57,7 @@ class FinishedRun:
     """The folder of the run."""
 
 
-def finished_run(record: dict[str, Any], *, expects_failure: bool) -> FinishedRun:
+def finished_run(record: JsonObject, *, expects_failure: bool) -> FinishedRun:
     """Return the run with this record, whose files exist.
 
     A fault that did not happen is a failure, too: the test would show nothing.
@@ -92,7 +93,7 @@ def finished_run(record: dict[str, Any], *, expects_failure: bool) -> FinishedRu
     )
 
 
-def _values(outputs: Mapping[str, Any], buckets: Buckets) -> dict[str, Any]:
+def _values(outputs: Mapping[str, Any], buckets: Buckets) -> JsonObject:
     """Return the values of the parameters and the paths of the artifacts of a record's `outputs`."""
     found = dict(outputs["parameters"])
     for name, group in outputs["artifacts"].items():

@@ -29,6 +29,8 @@ from typing import Any
 
 import pytest
 
+from localvertex._base.json_object import JsonObject
+
 _POLL_SECONDS = 0.01
 _SDK_POLL_SECONDS = 0.1
 """In place of the 5 s for which the SDK waits before it asks for the state of a job again."""
@@ -128,7 +130,7 @@ def run_pipeline(_localvertex_folder: Path, request: pytest.FixtureRequest) -> C
             outputs = {
                 name: {"outputs": each} for name, each in json.loads(json.dumps(given or {}, default=str)).items()
             }
-            own: dict[str, Any] = {
+            own: JsonObject = {
                 "work_dir": _localvertex_folder / "runs",
                 "gcs_root": _localvertex_folder / "buckets",
                 # The SDK names its jobs by pipeline and second; a run of the same test must not take such a name.

@@ -1,9 +1,9 @@
 """Commands whose arguments depend on which inputs are set: Concat and IfPresent, written as JSON in a string."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from localvertex._base.compiled.payload import expand, mentioned_inputs
+from localvertex._base.json_object import JsonObject
 from localvertex._base.userinput.errors import UserError
 from localvertex.values.placeholders import Unresolvable
 
@@ -11,7 +11,7 @@ CommandPrefixes = Mapping[str, tuple[str, ...]]
 """Container image -> what its commands begin with, where its program is not installed locally."""
 
 
-def present_inputs(executor_input: dict[str, Any]) -> set[str]:
+def present_inputs(executor_input: JsonObject) -> set[str]:
     """Return the names of the inputs that have a value, for IfPresent."""
     inputs = executor_input.get("inputs", {})
     return {name for name, value in inputs.get("parameterValues", {}).items() if value is not None} | {

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from localvertex._base.json_object import JsonObject
 from localvertex._base.nested import changed, parts
 from localvertex.errors import TaskFailed
 
@@ -67,7 +68,7 @@ class Buckets:
     """Whether a program gets gs:// as it is, because it calls Cloud Storage, which leads to the folders, too."""
 
     @classmethod
-    def of_record(cls, content: dict[str, Any]) -> "Buckets":
+    def of_record(cls, content: JsonObject) -> "Buckets":
         """Return the buckets of a run by its record, which is empty for a new run."""
         root = content.get("gcs_root")
         return cls(root=Path(root) if root else None)

@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from localvertex._base.json_object import JsonObject
 from localvertex._base.userinput.spelling import on_one_line
 
 _FUNCTIONS = {
@@ -71,7 +72,7 @@ def check_selector(expression: str) -> None:
     check(expression, variables={"string_value"}, functions={*_FUNCTIONS, "parseJson"})
 
 
-def holds(expression: str, parameters: dict[str, Any]) -> bool:
+def holds(expression: str, parameters: JsonObject) -> bool:
     """Return whether a condition is true for a task's input parameters.
 
     Raises:
@@ -85,7 +86,7 @@ def holds(expression: str, parameters: dict[str, Any]) -> bool:
     return result
 
 
-def _to_type(value: Any) -> dict[str, Any]:
+def _to_type(value: Any) -> JsonObject:
     """Return a value as conditions of kfp 1.8 read it: `.int_value`, `.double_value` or `.string_value`."""
     is_number = isinstance(value, int | float)
     text = value if isinstance(value, str) else json.dumps(value)
@@ -106,7 +107,7 @@ def select(expression: str, value: Any) -> Any:
     return evaluate(expression, {"string_value": text}, {"parseJson": json.loads})
 
 
-def evaluate(expression: str, variables: dict[str, Any], functions: dict[str, Callable[..., Any]] | None = None) -> Any:
+def evaluate(expression: str, variables: JsonObject, functions: dict[str, Callable[..., Any]] | None = None) -> Any:
     """Evaluate an expression."""
     cel = _library()
     try:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from localvertex._base.compiled.payload import PLACEHOLDER, pieces
+from localvertex._base.json_object import JsonObject
 from localvertex._base.nested import changed
 from localvertex.values.buckets import Buckets, OutsideBucket
 
@@ -50,7 +51,7 @@ class Scope:
     """Values of JOB_FIELDS."""
     task: dict[str, str] = field(default_factory=dict)
     """Values of TASK_FIELDS."""
-    executor_input: dict[str, Any] = field(default_factory=dict)
+    executor_input: JsonObject = field(default_factory=dict)
     buckets: Buckets = field(default_factory=Buckets)
 
 
@@ -143,7 +144,7 @@ def _keyed_value(match: re.Match[str], scope: Scope) -> Any:
     return here.get("parameterValues", {}).get(name)
 
 
-def _artifact_value(artifacts: list[dict[str, Any]], name: str, rest: str, buckets: Buckets) -> Any:
+def _artifact_value(artifacts: list[JsonObject], name: str, rest: str, buckets: Buckets) -> Any:
     """Return `uri`, `path`, `name`, `metadata` or one key of `metadata` of an artifact; by default the whole list."""
     if not artifacts:
         raise Unresolvable(f"a placeholder needs the artifact {name!r}, which is missing")

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from localvertex._base.compiled.spec import Pipeline
+from localvertex._base.json_object import JsonObject
 from localvertex._base.userinput.errors import UserError
 from localvertex._base.userinput.reading import parse_toml, read_bytes
 
@@ -151,14 +152,14 @@ def _text(path: Path) -> str:
     return ""
 
 
-def _own_names(tables: dict[str, Any]) -> set[str]:
+def _own_names(tables: JsonObject) -> set[str]:
     """Return the project's name, and the packages that it takes from elsewhere than an index."""
     tool = _table(tables, "tool")
     names = [_table(tables, "project").get("name"), _table(tool, "poetry").get("name"), *_table(tool, "uv", "sources")]
     return {_normalized(str(each)) for each in names}
 
 
-def _of_pyproject(tables: dict[str, Any]) -> Iterator[str]:
+def _of_pyproject(tables: JsonObject) -> Iterator[str]:
     project, uv, poetry = _table(tables, "project"), _table(tables, "tool", "uv"), _table(tables, "tool", "poetry")
     groups = (*_table(project, "optional-dependencies").values(), *_table(tables, "dependency-groups").values())
     for listed in (project.get("dependencies"), *groups):
@@ -169,7 +170,7 @@ def _of_pyproject(tables: dict[str, Any]) -> Iterator[str]:
         yield "--index-url"
 
 
-def _table(value: Any, *names: str) -> dict[str, Any]:
+def _table(value: Any, *names: str) -> JsonObject:
     for name in names:
         value = value.get(name) if isinstance(value, dict) else None
     return value if isinstance(value, dict) else {}

@@ -1,11 +1,44 @@
 """Reading of decoded JSON by name and type: what is wrong is noted with its path, and read as absent."""
 
+import csv
 import re
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from enum import StrEnum
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
 
-from localvertex._base.compiled.treatment import Here, treatments
 from localvertex._base.userinput.spelling import did_you_mean, quote
+
+
+class Here(StrEnum):
+    """Treatment of a field in a local run."""
+
+    AS_ON_VERTEX = "as on Vertex AI"
+    DIFFERENTLY = "differently"
+    NO_EFFECT = "no effect"
+    REFUSED = "refused"
+
+
+class Treatment(NamedTuple):
+    """One row of treatment.csv."""
+
+    message: str
+    """The message of the protocol, without its package, e.g. "PipelineTaskSpec.RetryPolicy"."""
+    field: str
+    """The name of the field in JSON."""
+    here: Here
+    how: str
+    """The difference, or the reason of the refusal; may be empty."""
+
+
+@cache
+def treatments() -> dict[tuple[str, str], Treatment]:
+    """Return the treatment of every field by message and field, in the order of the protocol."""
+    with Path(__file__).with_name("treatment.csv").open(encoding="utf-8", newline="") as file:
+        rows = [Treatment(row["message"], row["field"], Here(row["here"]), row["how"]) for row in csv.DictReader(file)]
+    return {(row.message, row.field): row for row in rows}
+
 
 T = TypeVar("T")
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from localvertex._base.compiled.fields import Fields
 from localvertex._base.compiled.value import read_value
+from localvertex._base.json_object import JsonObject
 from localvertex._base.userinput.spelling import quote
 
 _CLOUD_ONLY = ("reservedIpRanges", "pscInterfaceConfig")
@@ -20,7 +21,7 @@ _POLICIES = ("", "PIPELINE_FAILURE_POLICY_UNSPECIFIED", "PIPELINE_FAILURE_POLICY
 class JobSettings:
     """Settings of a PipelineJob for its run; all unset for a file with the pipeline alone."""
 
-    parameters: dict[str, Any] = field(default_factory=dict)
+    parameters: JsonObject = field(default_factory=dict)
     """Values of the pipeline's parameters."""
     input_artifacts: tuple[str, ...] = ()
     """Names of the inputs that are given as ids of Vertex ML Metadata."""
@@ -79,7 +80,7 @@ def _persistent_resource(config: Fields, ignored: list[str]) -> str:
     return name.rpartition("/")[2]
 
 
-def _parameters(config: Fields) -> dict[str, Any]:
+def _parameters(config: Fields) -> JsonObject:
     """Return the values of `parameterValues`, or of `parameters` as kfp 1.8 writes them."""
     older = {name: read_value(inner) for name, inner in config.objects("parameters", "Value")}
     values = config.take("parameterValues", dict, {})

@@ -4,10 +4,10 @@ import hashlib
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from localvertex._base.compiled.reader import read_pipeline
 from localvertex._base.compiled.spec import Pipeline
+from localvertex._base.json_object import JsonObject
 from localvertex._base.userinput import reading
 from localvertex._base.userinput.errors import UserError
 
@@ -38,7 +38,7 @@ def load(path: Path) -> PipelineFile:
     return PipelineFile(path=path.resolve(), sha256=hashlib.sha256(data).hexdigest(), pipeline=pipeline)
 
 
-def documents_of(data: bytes, name: str) -> list[dict[str, Any]]:
+def documents_of(data: bytes, name: str) -> list[JsonObject]:
     """Return the documents of a compiled file: the pipeline, and in YAML perhaps the settings of platforms.
 
     Args:
@@ -67,7 +67,7 @@ def documents_of(data: bytes, name: str) -> list[dict[str, Any]]:
     return documents
 
 
-def pipeline_of(documents: list[dict[str, Any]], name: str) -> Pipeline:
+def pipeline_of(documents: list[JsonObject], name: str) -> Pipeline:
     """Return the pipeline of the documents of a compiled file.
 
     Raises:

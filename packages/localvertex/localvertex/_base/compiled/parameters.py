@@ -11,6 +11,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from localvertex._base.json_object import JsonObject
 from localvertex._base.nested import changed
 from localvertex._base.userinput.doubles import MAX_EXACT, as_doubles
 from localvertex._base.userinput.errors import UserError
@@ -76,7 +77,7 @@ class WrongValue(UserError):
         self.text = f"found {found}; expected {expected}"
 
 
-def read_given(declared: Declared, options: Sequence[str], path: str | Path | None = None) -> dict[str, Any]:
+def read_given(declared: Declared, options: Sequence[str], path: str | Path | None = None) -> JsonObject:
     """Return the values of a parameter file and of `NAME=VALUE` options, which override the file.
 
     Args:
@@ -99,7 +100,7 @@ def read_given(declared: Declared, options: Sequence[str], path: str | Path | No
     return convert_all(declared, values)
 
 
-def convert_all(declared: Declared, values: Mapping[str, Any]) -> dict[str, Any]:
+def convert_all(declared: Declared, values: Mapping[str, Any]) -> JsonObject:
     """Return the values converted to their types, e.g. 3.0 to 3 for an integer; null is left out.
 
     Raises:
@@ -123,7 +124,7 @@ def require_all(declared: Declared, values: Mapping[str, Any]) -> None:
         raise UserError(f"no value for {', '.join(missing)}; give each one, for example by --parameter NAME=VALUE")
 
 
-def complete(declared: Declared, values: Mapping[str, Any]) -> dict[str, Any]:
+def complete(declared: Declared, values: Mapping[str, Any]) -> JsonObject:
     """Return a value for every parameter: the given one, the default, or None for an optional one without either.
 
     Raises:
@@ -204,7 +205,7 @@ def hint(name: str, declared: Declared) -> str:
     return f"; it is named {renamed[0]} now" if renamed else did_you_mean(name, declared)
 
 
-def _from_file(path: str | Path) -> dict[str, Any]:
+def _from_file(path: str | Path) -> JsonObject:
     documents = read_all(path, only_json_values=True)
     if len(documents) > 1:
         raise UserError(f"{display(path)} has {len(documents)} YAML documents; expected one with names and values")

@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
+from localvertex._base.json_object import JsonObject
+
 NO_EFFECT = frozenset(
     "imagePullPolicy nodeSelector tolerations podMetadata imagePullSecret nodeAffinity podAffinity securityContext "
     "enabledSharedMemory activeDeadlineSeconds resourceTtlOnCompletion resourceTtlOnSuccess "
@@ -11,7 +13,7 @@ NO_EFFECT = frozenset(
 """Fields of KubernetesExecutorConfig and PipelineConfig that only change where, and how long, pods run and are kept."""
 
 
-def refusals(platforms: dict[str, Any]) -> list[str]:
+def refusals(platforms: JsonObject) -> list[str]:
     """Return one reason per setting that changes what a step does."""
     try:
         unknown = [key for key in platforms if key != "platforms"]
@@ -25,12 +27,12 @@ def refusals(platforms: dict[str, Any]) -> list[str]:
     ]
 
 
-def harmless(platforms: dict[str, Any]) -> list[str]:
+def harmless(platforms: JsonObject) -> list[str]:
     """Return the path of each setting that is ignored because it makes no difference to the results."""
     return [path for path, name, _ in _settings(platforms) if name in NO_EFFECT]
 
 
-def _settings(platforms: dict[str, Any]) -> Iterator[tuple[str, str, Any]]:
+def _settings(platforms: JsonObject) -> Iterator[tuple[str, str, Any]]:
     """Yield path, name and value of each setting.
 
     Raises:

@@ -1,15 +1,17 @@
 """From a decoded compiled file to `spec.Pipeline`: the pipeline and its components."""
 
+import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-from localvertex._base.compiled.executors import read_executor, read_schema
 from localvertex._base.compiled.fields import Fields
 from localvertex._base.compiled.job import JobSettings, read_job
-from localvertex._base.compiled.older import complete
 from localvertex._base.compiled.parameters import ParameterSpec, ParameterType, restore_integers
-from localvertex._base.compiled.spec import ArtifactSpec, Component, Dag, OutputSource, Pipeline
+from localvertex._base.compiled.spec import ArtifactSpec, Component, Container, Dag, Importer, OutputSource, Pipeline
 from localvertex._base.compiled.tasks import read_task
+from localvertex._base.compiled.value import read_value
+from localvertex._base.json_object import JsonObject
 from localvertex._base.userinput.reading import display
 from localvertex._base.userinput.spelling import quote
 
@@ -19,8 +21,10 @@ _PARAMETER, _ARTIFACT = f"{_DAG_OUTPUTS}.ParameterSelectorSpec", f"{_DAG_OUTPUTS
 _OLDER_TYPES = {"INT": "NUMBER_INTEGER", "DOUBLE": "NUMBER_DOUBLE", "STRING": "STRING"}
 """Types of parameters as kfp 1.8 writes them."""
 
+_CONTAINER = "PipelineDeploymentConfig.PipelineContainerSpec"
 
-def read_pipeline(document: Mapping[str, Any], platforms: dict[str, Any] | None = None) -> Pipeline:
+
+def read_pipeline(document: Mapping[str, Any], platforms: JsonObject | None = None) -> Pipeline:
     """Return the pipeline of a PipelineSpec, or of a PipelineJob that wraps one.
 
     Nothing is refused here: what is wrong is noted in `problems`, with its path, and read as absent. Programs that
@@ -68,10 +72,10 @@ def _schema_version(fields: Fields) -> str:
     return version
 
 
-def _read_executors(fields: Fields, unsupported: dict[str, str]) -> dict[str, Any]:
-    deployment, executors = fields.object("deploymentSpec", "PipelineDeploymentConfig"), dict[str, Any]()
+def _read_executors(fields: Fields, unsupported: dict[str, str]) -> JsonObject:
+    deployment, executors = fields.object("deploymentSpec", "PipelineDeploymentConfig"), JsonObject()
     for key, inner in deployment.objects("executors", "PipelineDeploymentConfig.ExecutorSpec"):
-        found = read_executor(inner)
+        found = _read_executor(inner)
         if isinstance(found, str):
             unsupported[key] = found
         else:
@@ -126,7 +130,7 @@ def _parameter_type(fields: Fields) -> ParameterType:
 
 
 def _read_artifact(fields: Fields) -> ArtifactSpec:
-    title, version = read_schema(fields.object("artifactType", "ArtifactTypeSchema"))
+    title, version = _read_schema(fields.object("artifactType", "ArtifactTypeSchema"))
     return ArtifactSpec(
         schema_title=title,
         schema_version=version,
@@ -162,4 +166,96 @@ def _read_selectors(selectors: list[Fields], kind: str) -> tuple[OutputSource, .
     return tuple(
         OutputSource(producer=each.required("producerSubtask", str), key=each.required(f"output{kind}Key", str))
         for each in selectors
+    )
+
+
+def complete(components: Mapping[str, Component], problems: list[str]) -> None:
+    """Fill in what kfp 1.8 left out.
+
+    An output without its key is the producer's only one. A number for a STRING, as 1 for a `bool`, is its text.
+
+    Args:
+        components: All components by name, the root among them.
+        problems: Receives the sources for which the output is not clear.
+    """
+    nothing = Component(name="")
+    for component in components.values():
+        tasks = component.dag.tasks if component.dag else {}
+        for task in tasks.values():
+            declared = components.get(task.component, nothing).input_parameters
+            for name, source in task.parameters.items():
+                if source.producer is not None and not source.output:
+                    producer = tasks.get(source.producer)
+                    found = components.get(producer.component, nothing) if producer else nothing
+                    outputs = [*found.output_parameters]
+                    task.parameters[name] = replace(source, output=outputs[0] if outputs else "")
+                    if len(outputs) != 1:
+                        problems.append(
+                            f"{source.path}.taskOutputParameter: the field 'outputParameterKey' is missing or empty, "
+                            f"and {quote(source.producer, 120)} has {len(outputs)} outputs"
+                        )
+                elif source.is_old and isinstance(source.constant, int | float) and name in declared:
+                    if declared[name].type is ParameterType.STRING:
+                        task.parameters[name] = replace(source, constant=json.dumps(source.constant))
+
+
+def _read_schema(fields: Fields) -> tuple[str, str]:
+    """Return title and version of an ArtifactTypeSchema."""
+    title, version = fields.take("schemaTitle", str, ""), fields.take("schemaVersion", str, "")
+    # A schema at an address or in the file is refused by its own field.
+    if not (title or fields.has("schemaUri") or fields.has("instanceSchema")):
+        fields.note("the field 'schemaTitle' is missing or empty")
+    return title, version
+
+
+def _read_executor(fields: Fields) -> Container | Importer | str:
+    """Return the executor of an ExecutorSpec; of a kind that never runs locally, the line that says so."""
+    if fields.has("container"):
+        return _read_container(fields.object("container", _CONTAINER))
+    if fields.has("importer"):
+        return _read_importer(fields.object("importer", "PipelineDeploymentConfig.ImporterSpec"))
+    kinds = [kind for kind in ("resolver", "customJob") if fields.any(kind) is not None]
+    return f"{fields.path}: executors of the kind {kinds[0] if kinds else 'none'!r} do not run locally"
+
+
+def _read_container(fields: Fields) -> Container:
+    env: dict[str, str] = {}
+    for variable in fields.list_of_objects("env", f"{_CONTAINER}.EnvVar"):
+        env[variable.required("name", str)] = variable.take("value", str, "")
+    return Container(
+        image=fields.take("image", str, ""),
+        command=fields.strings("command"),
+        args=fields.strings("args"),
+        env=env,
+        resources=_read_resources(fields),
+        has_lifecycle=bool(fields.take("lifecycle", dict, {})),
+        path=fields.path,
+    )
+
+
+def _read_resources(fields: Fields) -> JsonObject:
+    """Return a ResourceSpec as it is; unknown fields are noted."""
+    resources = fields.take("resources", dict, {})
+    path = fields.at("resources")
+    message, accelerator = f"{_CONTAINER}.ResourceSpec", resources.get("accelerator") or {}
+    Fields(resources, message, fields.problems, path).finish()
+    Fields(accelerator, f"{message}.AcceleratorConfig", fields.problems, f"{path}.accelerator").finish()
+    return resources
+
+
+def _read_importer(fields: Fields) -> Importer:
+    source = fields.object("artifactUri", "ValueOrRuntimeParameter")
+    uri: str | None = None
+    if source.take("runtimeParameter", str, "") == "":
+        # kfp 1.8 writes a Value message.
+        is_old = source.has("constantValue")
+        uri = str(read_value(source.object("constantValue", "Value"))) if is_old else source.required("constant", str)
+    title, version = _read_schema(fields.object("typeSchema", "ArtifactTypeSchema"))
+    return Importer(
+        uri=uri,
+        schema_title=title,
+        schema_version=version,
+        metadata=restore_integers(fields.take("metadata", dict, {})),
+        download_to_workspace=fields.take("downloadToWorkspace", bool, False),
+        path=fields.path,
     )

@@ -9,6 +9,7 @@ from typing import Any
 
 from localvertex._base.compiled.job import JobSettings
 from localvertex._base.compiled.parameters import ParameterSpec
+from localvertex._base.json_object import JsonObject
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -19,7 +20,7 @@ class ArtifactSpec:
     schema_version: str = "0.0.1"
     is_list: bool = False
     is_optional: bool = False
-    metadata: dict[str, Any] = field(default_factory=dict)
+    metadata: JsonObject = field(default_factory=dict)
     """Of an output, which begins with it."""
 
     @property
@@ -138,7 +139,7 @@ class Component:
     output_artifacts: dict[str, ArtifactSpec] = field(default_factory=dict)
     dag: Dag | None = None
     executor: str = ""
-    given: dict[str, Any] | None = None
+    given: JsonObject | None = None
     """The executor output that the user gives; None: it runs."""
     keeps_addresses: bool = False
     """Whether its program gets gs:// as it is, even where buckets are folders (localvertex.toml)."""
@@ -156,7 +157,7 @@ class Container:
     command: tuple[str, ...] = ()
     args: tuple[str, ...] = ()
     env: dict[str, str] = field(default_factory=dict)
-    resources: dict[str, Any] = field(default_factory=dict)
+    resources: JsonObject = field(default_factory=dict)
     has_lifecycle: bool = False
     replacement: tuple[str, ...] = ()
     """Command prefix that replaces the image (`--image`, or localvertex.toml)."""
@@ -173,7 +174,7 @@ class Importer:
     uri: str | None
     schema_title: str
     schema_version: str
-    metadata: dict[str, Any]
+    metadata: JsonObject
     download_to_workspace: bool = False
     path: str = ""
     """Path in the file, e.g. "deploymentSpec.executors.exec-data.importer"."""
@@ -193,7 +194,7 @@ class Pipeline:
     executors: dict[str, Container | Importer]
     job: JobSettings
     """Settings of the PipelineJob around the pipeline."""
-    platforms: dict[str, Any]
+    platforms: JsonObject
     """The second YAML document, empty when there is none."""
     unsupported: dict[str, str]
     """By the label of an executor that never runs locally the line that says so, with its path."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import UnionType
 from typing import Any
 
+from localvertex._base.json_object import JsonObject
 from localvertex._base.userinput.errors import UserError
 from localvertex._base.userinput.spelling import did_you_mean, quote
 from localvertex._base.userinput.unique_keys import RepeatedKey, UniqueKeys, load_json
@@ -172,7 +173,7 @@ def parse_json(text: str | bytes, name: str) -> Any:
         raise _not_json(error, name) from None
 
 
-def parse_toml(data: bytes, name: str) -> dict[str, Any]:
+def parse_toml(data: bytes, name: str) -> JsonObject:
     """Return the tables of a TOML text; `name` begins the messages.
 
     Raises:

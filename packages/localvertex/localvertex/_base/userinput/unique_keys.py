@@ -4,6 +4,7 @@ import json
 from collections import Counter
 from typing import Any, NoReturn
 
+from localvertex._base.json_object import JsonObject
 from localvertex._base.userinput.spelling import quote
 
 _MERGE = "tag:yaml.org,2002:merge"
@@ -34,7 +35,7 @@ def _no_number(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is not a number in JSON")
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _object(pairs: list[tuple[str, Any]]) -> JsonObject:
     made = dict(pairs)
     if len(made) != len(pairs):
         raise RepeatedKey(Counter(key for key, _ in pairs).most_common(1)[0][0])

@@ -1,13 +1,13 @@
 """A DeployedModel of an endpoint: which version of a model, on which machines."""
 
 from dataclasses import dataclass
-from typing import Any
 from uuid import uuid4
 
 from localvertex.api.endpoints.records import EndpointRecords
 from localvertex.api.models.registered import Registered
 from localvertex.api.rest.call import Location
 from localvertex.api.rest.errors import invalid
+from localvertex.api.rest.records import Resource
 from localvertex.api.rest.store import ID
 from localvertex.machines.job.finding import sentences
 from localvertex.machines.job.shape import Reading
@@ -15,8 +15,6 @@ from localvertex.machines.rules.prediction import check_resources
 from localvertex.store import record
 
 _RESOURCES = ("dedicatedResources", "automaticResources", "sharedResources")
-
-Resource = dict[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)

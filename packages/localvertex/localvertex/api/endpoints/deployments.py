@@ -2,19 +2,17 @@
 
 import threading
 from collections import defaultdict
-from typing import Any
 
 from localvertex._base.lines import WriteLine
 from localvertex._base.userinput.errors import UserError
 from localvertex.api.endpoints.records import EndpointRecords
-from localvertex.api.rest.errors import ApiError, Status, not_found
+from localvertex.api.rest.errors import ApiError, Status, not_found, refusing
+from localvertex.api.rest.records import Resource
 from localvertex.containers.serving.container import ServingContainer
 from localvertex.containers.serving.machine import Machine
 from localvertex.containers.serving.process import NotServing, Serving, ServingProcess
 from localvertex.errors import Cancelled, TaskFailed
 from localvertex.store.model_versions import ModelVersions
-
-Resource = dict[str, Any]
 
 
 class Deployments:
@@ -135,10 +133,8 @@ class Deployments:
         except ValueError as error:
             raise ApiError(Status.FAILED_PRECONDITION, str(error)) from None
         container = self.check(content)
-        try:
+        with refusing(Status.FAILED_PRECONDITION, TaskFailed):
             artifact = self._machine.buckets.model_files(str(content.get("artifact_uri", "")))
-        except TaskFailed as error:
-            raise ApiError(Status.FAILED_PRECONDITION, str(error)) from None
         endpoint_id = endpoint.rpartition("/")[2]
         machine: Resource = deployed.get("dedicatedResources", {}).get("machineSpec", {})
         variables = {

@@ -2,8 +2,6 @@
 
 import re
 from collections.abc import Callable
-from typing import Any
-from uuid import uuid4
 
 from localvertex._base.userinput.spelling import camel
 from localvertex.api.endpoints import traffic
@@ -15,6 +13,7 @@ from localvertex.api.rest.call import Call
 from localvertex.api.rest.errors import ApiError, Status, invalid, not_found
 from localvertex.api.rest.listing import page
 from localvertex.api.rest.operations import finished_operation
+from localvertex.api.rest.records import Resource
 from localvertex.api.rest.store import ID, Damaged
 from localvertex.store import record
 from localvertex.store.models.deployed import FOLDER
@@ -27,8 +26,6 @@ _ENDPOINT_ID = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 
 _FILTER_FIELDS = {"endpoint"}
 """Fields that exist in filters only."""
-
-Resource = dict[str, Any]
 
 
 class Endpoints:
@@ -52,7 +49,7 @@ class Endpoints:
         wanted = call.query.get("endpointId", "")
         if wanted and not (_ENDPOINT_ID.fullmatch(wanted) and ID.fullmatch(wanted)):
             raise invalid(f"endpointId {wanted[:100]!r}: expected up to 63 lower-case letters, digits and '-'")
-        endpoint_id = wanted or str(uuid4().int >> 66)
+        endpoint_id = wanted or record.new_number()
         name, now = call.location.child(FOLDER, endpoint_id), record.now()
         given = {key: value for key, value in body.items() if key not in _OUTPUT_ONLY}
         endpoint = {"name": name, **given, "trafficSplit": {}, "createTime": now, "updateTime": now}

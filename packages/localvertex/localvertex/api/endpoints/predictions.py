@@ -9,6 +9,7 @@ from localvertex.api.endpoints.deployments import Deployments
 from localvertex.api.endpoints.records import EndpointRecords
 from localvertex.api.rest.call import Call
 from localvertex.api.rest.errors import ApiError, Status, invalid
+from localvertex.api.rest.records import Resource
 from localvertex.containers.serving.process import Answer, NotServing, ServingProcess
 from localvertex.store.model_versions import ModelVersions
 from localvertex.store.models.deployed import FOLDER
@@ -25,8 +26,6 @@ _MAX_END_SECONDS = 10.0
 _STATUSES = {status.http_code: status for status in reversed(Status)}
 
 _MAX_QUOTED = 2_000
-
-Resource = dict[str, Any]
 
 
 class Predictions:

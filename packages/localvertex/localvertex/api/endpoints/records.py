@@ -8,16 +8,29 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from localvertex._base.userinput import atomic_write
+from localvertex._base.userinput.shape import check
 from localvertex.api.models.registered import patience
-from localvertex.api.rest.errors import not_found
+from localvertex.api.rest.errors import not_found, reason_of
+from localvertex.api.rest.records import Resource
 from localvertex.api.rest.store import ID, UNUSABLE, Damaged
 from localvertex.store.models.deployed import FILE, FOLDER
 from localvertex.store.registry_lock import locked
 
-Resource = dict[str, Any]
+_RECORD = {
+    **dict.fromkeys(("name!", "displayName!", "createTime!", "updateTime!"), str),
+    "deployedModels": [
+        {
+            "id!": ID,
+            **dict.fromkeys(("model!", "modelVersionId!", "createTime!"), str),
+            "dedicatedResources": {"machineSpec": {"acceleratorCount": int}},
+        }
+    ],
+    "trafficSplit!": {str: range(101)},
+    "labels": dict,
+}
+"""The shape of a record that is not damaged; the split has percentages."""
 
 
 class EndpointRecords:
@@ -61,7 +74,7 @@ class EndpointRecords:
         except FileNotFoundError:
             return None
         except (OSError, RecursionError, *UNUSABLE) as error:
-            raise Damaged(f"{type(error).__name__}: {str(error)[:200]}") from None
+            raise Damaged(reason_of(error)) from None
         return content
 
     def find(self, name: str) -> Resource:
@@ -91,18 +104,8 @@ class EndpointRecords:
 
 def _check(content: Resource, endpoint_id: str) -> None:
     """Raise one of `UNUSABLE` when a record is damaged."""
+    check(content, _RECORD)
     if content["name"].split("/")[-2:] != [FOLDER, endpoint_id]:
         raise ValueError(f"it belongs to {content['name'][:200]!r}")
-    if not all(isinstance(content[name], str) for name in ("displayName", "createTime", "updateTime")):
-        raise TypeError("a field is not a string")
-    deployed = {each["id"]: each for each in content.get("deployedModels", [])}
-    for name, each in deployed.items():
-        if not all(isinstance(each[field], str) for field in ("id", "model", "modelVersionId", "createTime")):
-            raise TypeError("a field of a deployed model is not a string")
-        if not ID.fullmatch(name):
-            raise ValueError(f"{name[:100]!r} is not an id")
-        int(each.get("dedicatedResources", {}).get("machineSpec", {}).get("acceleratorCount", 0))
-    shares = content["trafficSplit"].items()
-    if any(name not in deployed or type(share) is not int or share < 0 for name, share in shares):
-        raise ValueError("trafficSplit names a model that is not deployed, or a share that is not a percentage")
-    content.get("labels", {}).items()
+    if content["trafficSplit"].keys() - {each["id"] for each in content.get("deployedModels", [])}:
+        raise ValueError("trafficSplit names a model that is not deployed")

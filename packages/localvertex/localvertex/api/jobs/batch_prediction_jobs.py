@@ -3,23 +3,24 @@
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from uuid import uuid4
 
 from localvertex._base.lines import WriteLine
 from localvertex._base.userinput.errors import UserError
 from localvertex.api.jobs.collection import JobCollection, RunningJob
-from localvertex.api.jobs.host import JobHost, refusals
+from localvertex.api.jobs.host import JobHost
 from localvertex.api.models.registered import Registered
 from localvertex.api.rest import messages
 from localvertex.api.rest.call import Call
-from localvertex.api.rest.errors import Status, invalid, rpc_error
+from localvertex.api.rest.errors import Status, invalid, refusing, rpc_error
 from localvertex.api.rest.records import Resource
 from localvertex.api.rest.store import Store
+from localvertex.errors import TaskFailed
 from localvertex.executors.google_cloud.batch_predict import LOG, Prediction
 from localvertex.jobs import JobState
 from localvertex.machines.job.finding import sentences
 from localvertex.machines.job.shape import Reading
 from localvertex.machines.rules import prediction as rules
+from localvertex.store import record
 from localvertex.values.buckets import Buckets
 
 
@@ -50,18 +51,15 @@ class BatchPredictionJobs(JobCollection):
         if not model:
             _, number, model = self._registered.named(call.location, message.get("model", ""), "model")
             fields = {"modelVersionId": number}
-        with refusals():
-            try:
-                prediction = Prediction.of(
-                    message,
-                    model,
-                    number=str(uuid4().int >> 66),
-                    buckets=Buckets(root=self._host.buckets),
-                    choice=self._host.choice,
-                    log=Path(LOG),
-                )
-            except UserError as error:
-                raise invalid(str(error)) from None
+        with refusing(Status.INVALID_ARGUMENT, TaskFailed, UserError):
+            prediction = Prediction.of(
+                message,
+                model,
+                number=record.new_number(),
+                buckets=Buckets(root=self._host.buckets),
+                choice=self._host.choice,
+                log=Path(LOG),
+            )
         work = partial(self._run, prediction=prediction)
         return self._start(call.location, body, work, warnings, **fields).resource
 

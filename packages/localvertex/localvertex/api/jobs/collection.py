@@ -10,7 +10,6 @@ from contextlib import suppress
 from pathlib import Path
 from threading import Thread
 from typing import Any, ClassVar
-from uuid import uuid4
 
 from localvertex._base.lines import WriteLine
 from localvertex.api.rest import messages
@@ -85,7 +84,13 @@ class JobCollection:
         self._store, self._log = store, log
         self._running: dict[str, tuple[RunningJob, Thread]] = {}
         self._is_closed = False
-        store.expect(self.collection, self._check)
+        record_of_a_job = {
+            "state!": frozenset(JobState),
+            **dict.fromkeys(("displayName!", "createTime!", "updateTime!"), str),
+            "error": {"message": str},
+            **dict.fromkeys(("labels", f"{self.objects[0]}!", *self.objects), dict),
+        }
+        store.expect(self.collection, record_of_a_job)
         self._listed = StoredRecords(
             store=store,
             collection=self.collection,
@@ -178,7 +183,7 @@ class JobCollection:
         """
         if not body.get("displayName"):
             raise invalid("displayName is missing")
-        number, now = str(uuid4().int >> 66), record.now()
+        number, now = record.new_number(), record.now()
         resource = {"name": location.child(self.collection, number), "state": str(JobState.PENDING)}
         resource |= {"createTime": now, "updateTime": now, **self.inputs(body), **fields}
         folder = self._folder(number)
@@ -280,15 +285,6 @@ class JobCollection:
         """Build the stand-in for a job whose record is damaged."""
         fields = failed(Status.INTERNAL, f"its record is damaged ({reason}); delete it")
         return self._shown({"name": call.location.child(self.collection, number), "displayName": number} | fields)
-
-    def _check(self, job: Resource) -> None:
-        """Raise one of `UNUSABLE` when the record of a job is damaged."""
-        JobState(job["state"])
-        if not all(isinstance(job[name], str) for name in ("displayName", "createTime", "updateTime")):
-            raise TypeError("a field is not a string")
-        job[self.objects[0]].keys(), job.get("error", {}).get("message", "").strip()
-        for name in ("labels", *self.objects):
-            job.get(name, {}).keys()
 
 
 def failed(status: Status, reason: str) -> Resource:

@@ -2,12 +2,13 @@
 
 from localvertex._base.lines import WriteLine
 from localvertex.api.jobs.collection import JobCollection, RunningJob, failed
-from localvertex.api.jobs.host import JobHost, refusals
+from localvertex.api.jobs.host import JobHost
 from localvertex.api.rest import messages
 from localvertex.api.rest.call import Call, Location
-from localvertex.api.rest.errors import Status
+from localvertex.api.rest.errors import Status, refusing
 from localvertex.api.rest.records import Resource
 from localvertex.api.rest.store import Store
+from localvertex.errors import TaskFailed
 from localvertex.jobs import CustomJob, JobState, JobStatus
 from localvertex.jobs.status import StatusFile
 from localvertex.runner.engine import Options
@@ -40,7 +41,7 @@ class CustomJobs(JobCollection):
             ApiError: The service would refuse it, or it cannot run here.
         """
         warnings: list[str] = []
-        with refusals():
+        with refusing(Status.INVALID_ARGUMENT, TaskFailed):
             job = self.host.read(message, location.region, warnings.append)
         return self._start(location, message, lambda running: self._run(running, job, location.project), warnings)
 

@@ -2,16 +2,14 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from typing import Any
 
+from localvertex._base.json_object import JsonObject
 from localvertex._base.lines import WriteLine
 from localvertex.api.jobs.collection import RunningJob
-from localvertex.api.rest.errors import invalid
 from localvertex.api.rest.store import Store
 from localvertex.api.steps.reach import Reach
 from localvertex.containers.serving.machine import Machine
 from localvertex.credentials.isolation import IsolatedCredentials, NoCredentials
-from localvertex.errors import TaskFailed
 from localvertex.jobs import CustomJob, FaultLedger, JobStatus, Outcome, Workspace, images, read_job, run_job
 from localvertex.jobs.tuning.trial_run import TrialRun
 from localvertex.runner.engine import Options
@@ -22,15 +20,6 @@ _BUCKETS = "buckets"
 """The folder of the work folder that has one folder per bucket."""
 
 _TENSORBOARD = "tensorboard: its logs stay in their folder; upload them with aiplatform.upload_tb_log"
-
-
-@contextmanager
-def refusals() -> Iterator[None]:
-    """Refuse the request when its job cannot run."""
-    try:
-        yield
-    except TaskFailed as error:
-        raise invalid(str(error)) from None
 
 
 class JobHost:
@@ -47,7 +36,7 @@ class JobHost:
         """The folder that has one folder per bucket."""
         self.choice = options.container_choice
 
-    def read(self, message: dict[str, Any], region: str, warn: WriteLine) -> CustomJob:
+    def read(self, message: JsonObject, region: str, warn: WriteLine) -> CustomJob:
         """Check a CustomJob message, and build the job.
 
         Raises:

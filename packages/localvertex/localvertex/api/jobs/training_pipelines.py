@@ -5,18 +5,18 @@ version in the registry is the proof that the job has succeeded, even when the s
 """
 
 from functools import partial
-from typing import Any
 
+from localvertex._base.json_object import JsonObject
 from localvertex._base.lines import WriteLine
 from localvertex.api.jobs.collection import JobCollection, RunningJob, failed
 from localvertex.api.jobs.custom_jobs import CustomJobs
-from localvertex.api.jobs.host import refusals
 from localvertex.api.models.models import Models, Upload
 from localvertex.api.rest import messages
 from localvertex.api.rest.call import Call, Location
-from localvertex.api.rest.errors import Status, invalid, rpc_error
+from localvertex.api.rest.errors import Status, invalid, refusing, rpc_error
 from localvertex.api.rest.records import Resource
 from localvertex.api.rest.store import ID, Store
+from localvertex.errors import TaskFailed
 from localvertex.jobs import JobState
 from localvertex.store.model_versions import ModelVersions
 from localvertex.store.models.reading import UPLOADED_BY
@@ -67,14 +67,14 @@ class TrainingPipelines(JobCollection):
         name = body.get("displayName", "")
         job = {"displayName": f"{name[:117]}-custom-job", "jobSpec": messages.parse("CustomJobSpec", inputs)}
         job |= {key: body[key] for key in ("labels",) if key in body}
-        with refusals():
+        with refusing(Status.INVALID_ARGUMENT, TaskFailed):
             self._custom_jobs.host.read(job, call.location.region, lambda _: None)
         upload = self._upload(call, body, job)
         fields = {_MODEL: upload.versions.folder.name} if upload else {}
         work = partial(self._run, location=call.location, job=job, upload=upload)
         return self._shown(self._start(call.location, body, work, **fields).resource)
 
-    def cancel(self, call: Call) -> dict[str, Any]:
+    def cancel(self, call: Call) -> JsonObject:
         """Ask a running pipeline and its job to stop; one that has ended is unchanged."""
         with self._store.lock:
             super().cancel(call)

@@ -4,10 +4,10 @@ import json
 
 from localvertex._base.lines import WriteLine
 from localvertex.api.jobs.collection import JobCollection, RunningJob, failed
-from localvertex.api.jobs.host import JobHost, refusals
+from localvertex.api.jobs.host import JobHost
 from localvertex.api.rest import messages
 from localvertex.api.rest.call import Call
-from localvertex.api.rest.errors import Status, invalid
+from localvertex.api.rest.errors import Status, invalid, refusing
 from localvertex.api.rest.records import Resource
 from localvertex.api.rest.store import Store
 from localvertex.errors import Cancelled, TaskFailed
@@ -45,7 +45,7 @@ class TuningJobs(JobCollection):
         message = messages.normalise("HyperparameterTuningJob", self.inputs(body), snake_case=True)
         region = call.location.region
         warnings: list[str] = []
-        with refusals():
+        with refusing(Status.INVALID_ARGUMENT, TaskFailed):
             job = read_tuning_job(message, lambda each: self._host.read(each, region, warnings.append))
         if job.parallel_trials > _MAX_PARALLEL:
             raise invalid(f"parallelTrialCount: expected up to {_MAX_PARALLEL}, found {job.parallel_trials}")

@@ -8,9 +8,9 @@ import re
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 from uuid import uuid4
 
+from localvertex._base.json_object import JsonObject
 from localvertex.api.metadata.stores import MetadataStore
 from localvertex.api.rest import messages
 from localvertex.api.rest.call import Call
@@ -26,7 +26,14 @@ PIPELINE = "system.Pipeline"
 
 _SCHEMA_VERSION = "0.0.1"
 
-_ETAG = re.compile(r"[0-9]{1,30}")
+_RECORD = {
+    "etag!": re.compile(r"[0-9]{1,30}"),
+    **dict.fromkeys(("displayName", "schemaTitle", "uri", "state", "updateTime"), str),
+    **{name: [str] for name in ("parentContexts", ARTIFACTS, EXECUTIONS)},
+    EVENTS: [{"artifact!": str, "type!": str}],
+    **dict.fromkeys(("metadata", "labels"), dict),
+}
+"""The shape of a record that is not damaged."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,9 +68,9 @@ class Nodes:
         self._store = store
         self.lock = store.lock
         for kind in KINDS:
-            store.expect(kind.collection, _check)
+            store.expect(kind.collection, _RECORD)
 
-    def read(self, place: MetadataStore, kind: NodeKind, node_id: str) -> dict[str, Any] | None:
+    def read(self, place: MetadataStore, kind: NodeKind, node_id: str) -> JsonObject | None:
         """Return a record, None when it does not exist.
 
         Raises:
@@ -74,7 +81,7 @@ class Nodes:
         except Damaged as error:
             raise error.api_error(place.child(kind.collection, node_id)) from None
 
-    def find(self, place: MetadataStore, kind: NodeKind, node_id: str) -> dict[str, Any]:
+    def find(self, place: MetadataStore, kind: NodeKind, node_id: str) -> JsonObject:
         """Return a record.
 
         Raises:
@@ -85,7 +92,7 @@ class Nodes:
             raise not_found(place.child(kind.collection, node_id))
         return node
 
-    def by_names(self, place: MetadataStore, kind: NodeKind, names: Iterable[str]) -> list[dict[str, Any]]:
+    def by_names(self, place: MetadataStore, kind: NodeKind, names: Iterable[str]) -> list[JsonObject]:
         """Return the records with these names, without those that do not exist or are damaged."""
         found = []
         for name in dict.fromkeys(names):
@@ -96,7 +103,7 @@ class Nodes:
             found += [node] if node else []
         return found
 
-    def members(self, place: MetadataStore, context: dict[str, Any], field: str) -> list[str]:
+    def members(self, place: MetadataStore, context: JsonObject, field: str) -> list[str]:
         """Return the names of the artifacts or executions of a context; a pipeline also has its runs' names."""
         found = list(context.get(field, []))
         if context.get("schemaTitle") == PIPELINE:
@@ -104,11 +111,11 @@ class Nodes:
                 found += each.get(field, []) if context["name"] in each.get("parentContexts", []) else []
         return found
 
-    def survey(self, place: MetadataStore, kind: NodeKind) -> tuple[list[dict[str, Any]], dict[str, str]]:
+    def survey(self, place: MetadataStore, kind: NodeKind) -> tuple[list[JsonObject], dict[str, str]]:
         """Return all records of a kind, and the ids of the damaged ones with the reason."""
         return self._store.survey(place.records(kind.collection))
 
-    def write(self, place: MetadataStore, kind: NodeKind, node: dict[str, Any]) -> None:
+    def write(self, place: MetadataStore, kind: NodeKind, node: JsonObject) -> None:
         """Create or replace a record.
 
         Raises:
@@ -116,7 +123,7 @@ class Nodes:
         """
         self._store.write(place.records(kind.collection), node["name"].rpartition("/")[2], node)
 
-    def create(self, call: Call, kind: NodeKind) -> dict[str, Any]:
+    def create(self, call: Call, kind: NodeKind) -> JsonObject:
         """Create a node."""
         place = MetadataStore.of_call(call)
         body = messages.parse(kind.message, call.body)
@@ -131,7 +138,7 @@ class Nodes:
             self.write(place, kind, node)
         return resource_of(node)
 
-    def patch(self, call: Call, kind: NodeKind) -> dict[str, Any]:
+    def patch(self, call: Call, kind: NodeKind) -> JsonObject:
         """Change the fields that the request contains; the SDK sends the whole resource, and no mask."""
         place = MetadataStore.of_call(call)
         body = messages.parse(kind.message, call.body)
@@ -144,7 +151,7 @@ class Nodes:
             self.write(place, kind, node)
         return resource_of(node)
 
-    def get(self, call: Call, kind: NodeKind) -> dict[str, Any]:
+    def get(self, call: Call, kind: NodeKind) -> JsonObject:
         """Return a node."""
         return resource_of(self.find(MetadataStore.of_call(call), kind, call.resource_id))
 
@@ -168,25 +175,25 @@ class Nodes:
             self._store.remove(place.records(kind.collection), call.resource_id)
 
 
-def new_node(place: MetadataStore, kind: NodeKind, node_id: str, given: dict[str, Any]) -> dict[str, Any]:
+def new_node(place: MetadataStore, kind: NodeKind, node_id: str, given: JsonObject) -> JsonObject:
     """Build the record of a new node."""
     version = {"schemaVersion": _SCHEMA_VERSION} if given.get("schemaTitle") else {}
     node = {"name": place.child(kind.collection, node_id), "createTime": record.now()}
     return touch(node | version | given)
 
 
-def touch(node: dict[str, Any]) -> dict[str, Any]:
+def touch(node: JsonObject) -> JsonObject:
     """Return a record with a new time of its update and a new, greater etag of 13 digits."""
     etag = max(time.time_ns() // 1_000_000, int(node.get("etag", "0")) + 1)
     return node | {"updateTime": record.now(), "etag": str(etag)}
 
 
-def resource_of(node: dict[str, Any]) -> dict[str, Any]:
+def resource_of(node: JsonObject) -> JsonObject:
     """Return the resource of a record."""
     return {key: value for key, value in node.items() if not key.startswith("_")}
 
 
-def _check_etag(kind: NodeKind, node: dict[str, Any], etag: str) -> None:
+def _check_etag(kind: NodeKind, node: JsonObject, etag: str) -> None:
     """Check that the client has seen the latest state; the SDK reads both numbers in the text.
 
     Raises:
@@ -198,7 +205,7 @@ def _check_etag(kind: NodeKind, node: dict[str, Any], etag: str) -> None:
         raise ApiError(Status.ABORTED, text)
 
 
-def _without(node: dict[str, Any], name: str) -> dict[str, Any]:
+def _without(node: JsonObject, name: str) -> JsonObject:
     """Return a record without its relations to a node."""
     lists = {
         field: [each for each in node[field] if each != name]
@@ -207,15 +214,3 @@ def _without(node: dict[str, Any], name: str) -> dict[str, Any]:
     }
     events = {EVENTS: [each for each in node[EVENTS] if each["artifact"] != name]} if EVENTS in node else {}
     return node | lists | events
-
-
-def _check(node: dict[str, Any]) -> None:
-    """Raise one of `UNUSABLE` when a record is damaged."""
-    if not _ETAG.fullmatch(node["etag"]):
-        raise ValueError(f"etag {node['etag']!r}")
-    texts = [node.get(key, "") for key in ("displayName", "schemaTitle", "uri", "state", "updateTime")]
-    texts += [each for field in ("parentContexts", ARTIFACTS, EXECUTIONS) for each in node.get(field, [])]
-    texts += [text for event in node.get(EVENTS, []) for text in (event["artifact"], event["type"])]
-    if not all(isinstance(each, str) for each in texts):
-        raise TypeError("a field is not a string")
-    node.get("metadata", {}).keys(), node.get("labels", {}).keys()

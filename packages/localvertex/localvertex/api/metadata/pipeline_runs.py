@@ -8,9 +8,9 @@ import re
 import threading
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
+from localvertex._base.json_object import JsonObject
 from localvertex.api.metadata.nodes import (
     ARTIFACT,
     ARTIFACTS,
@@ -30,7 +30,7 @@ from localvertex.api.metadata.stores import MetadataStore
 from localvertex.api.pipeline_jobs.pipeline_jobs import COLLECTION as JOBS
 from localvertex.api.pipeline_jobs.view import GIVEN, pipeline_job, pipeline_name
 from localvertex.api.rest.call import Location
-from localvertex.api.rest.errors import ApiError
+from localvertex.api.rest.errors import ApiError, reason_of
 from localvertex.api.rest.store import ID, UNUSABLE, Damaged, Store
 from localvertex.store import record
 
@@ -80,7 +80,7 @@ class PipelineRuns:
         except Damaged:
             return
         except (OSError, *UNUSABLE) as error:
-            text = f"{type(error).__name__}: {str(error)[:200]}"
+            text = reason_of(error)
             self._store.report(f"the metadata of the run {job_id} cannot be written yet ({text})")
 
     def forget(self, job_id: str) -> None:
@@ -91,7 +91,7 @@ class PipelineRuns:
                 if job := self._store.read(JOBS, job_id):
                     self._store.remove(_place(job).records(_MARKERS), job_id)
 
-    def contexts(self, job: dict[str, Any]) -> dict[str, Any]:
+    def contexts(self, job: JsonObject) -> JsonObject:
         """Return the fields of a job's `jobDetail` with its contexts."""
         job_id = job["name"].rpartition("/")[2]
         if self._complete.get(job_id, job["createTime"]) != job["createTime"]:
@@ -104,7 +104,7 @@ class PipelineRuns:
             return {}
         return {"pipelineContext": resource_of(pipeline), "pipelineRunContext": resource_of(run)}
 
-    def find_artifact(self, location: Location, artifact_id: str) -> dict[str, Any] | None:
+    def find_artifact(self, location: Location, artifact_id: str) -> JsonObject | None:
         """Return an artifact of the default metadata store of a location, None when it does not exist."""
         return self._nodes.read(MetadataStore(location=location), ARTIFACT, artifact_id)
 
@@ -138,10 +138,10 @@ class PipelineRuns:
             return True
         return marker is not None and marker["jobCreateTime"] == create_time
 
-    def _add(self, place: MetadataStore, job: dict[str, Any], details: list[dict[str, Any]]) -> None:
+    def _add(self, place: MetadataStore, job: JsonObject, details: list[JsonObject]) -> None:
         """Write the nodes of a run; nodes refer only to what is written before."""
-        artifacts: dict[str, dict[str, Any]] = {}
-        events: dict[str, list[dict[str, Any]]] = {}
+        artifacts: dict[str, JsonObject] = {}
+        events: dict[str, list[JsonObject]] = {}
         for task in details:
             named = {side: _artifacts(place, task, f"{side.lower()}s") for side in ("INPUT", "OUTPUT")}
             artifacts = named["INPUT"] | artifacts | named["OUTPUT"]
@@ -163,7 +163,7 @@ class PipelineRuns:
         self._write(place, CONTEXT, pipeline)
         self._write(place, CONTEXT, run | {ARTIFACTS: [*artifacts], EXECUTIONS: executions})
 
-    def _execution(self, place: MetadataStore, task: dict[str, Any], events: list[dict[str, Any]]) -> str:
+    def _execution(self, place: MetadataStore, task: JsonObject, events: list[JsonObject]) -> str:
         """Write the execution of a task and return its name."""
         given = task["execution"] | {"state": _state(task)}
         given |= {"createTime": task["createTime"]} if "createTime" in task else {}
@@ -173,12 +173,12 @@ class PipelineRuns:
         self._write(place, EXECUTION, node)
         return str(node["name"])
 
-    def _write(self, place: MetadataStore, kind: NodeKind, node: dict[str, Any]) -> None:
+    def _write(self, place: MetadataStore, kind: NodeKind, node: JsonObject) -> None:
         """Write a record unless it is the same already."""
         if self._nodes.read(place, kind, _id(node["name"])) != node:
             self._nodes.write(place, kind, touch(node))
 
-    def _contexts(self, place: MetadataStore, job: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _contexts(self, place: MetadataStore, job: JsonObject) -> tuple[JsonObject, JsonObject]:
         """Return the records of the contexts of a pipeline and of its run, written or not."""
         given = {"createTime": job["createTime"]}
         pipeline = self._context(place, pipeline_name(job["pipelineSpec"]), given | {"schemaTitle": PIPELINE})
@@ -186,7 +186,7 @@ class PipelineRuns:
         parents = dict.fromkeys([pipeline["name"], *run.get("parentContexts", [])])
         return pipeline, run | {"parentContexts": [*parents]}
 
-    def _context(self, place: MetadataStore, wanted: str, given: dict[str, Any]) -> dict[str, Any]:
+    def _context(self, place: MetadataStore, wanted: str, given: JsonObject) -> JsonObject:
         """Return the record of a context, or a new one; contexts of users keep their names."""
         title = given["schemaTitle"]
         context_id = re.sub("[^A-Za-z0-9_-]+", "-", wanted).strip("-_")[:128] or "pipeline"
@@ -197,7 +197,7 @@ class PipelineRuns:
         return present or new_node(place, CONTEXT, context_id, {"displayName": wanted} | given)
 
 
-def _place(job: dict[str, Any]) -> MetadataStore:
+def _place(job: JsonObject) -> MetadataStore:
     _, project, _, region, *_ = job["name"].split("/")
     return MetadataStore(location=Location(project=project, region=region))
 
@@ -206,12 +206,12 @@ def _id(name: str) -> str:
     return str(name.rpartition("/")[2])
 
 
-def _state(task: dict[str, Any]) -> str:
+def _state(task: JsonObject) -> str:
     """Return the state of a task's execution, empty when it has none."""
     return str(_STATES.get(task["state"], task["state"]))
 
 
-def _artifacts(place: MetadataStore, task: dict[str, Any], side: str) -> dict[str, dict[str, Any]]:
+def _artifacts(place: MetadataStore, task: JsonObject, side: str) -> dict[str, JsonObject]:
     """Return the fields of the artifacts of a task's inputs or outputs by their names in this metadata store."""
     found = {}
     for key, each in task.get(side, {}).items():

@@ -1,7 +1,6 @@
 """Relations between nodes: what is in a context, the parents of a context, and the events of an execution."""
 
-from typing import Any
-
+from localvertex._base.json_object import JsonObject
 from localvertex.api.metadata.nodes import ARTIFACT, ARTIFACTS, CONTEXT, EVENTS, EXECUTION, EXECUTIONS, NodeKind, Nodes
 from localvertex.api.metadata.stores import MetadataStore
 from localvertex.api.rest import messages
@@ -18,7 +17,7 @@ class Relations:
     def __init__(self, nodes: Nodes) -> None:
         self._nodes = nodes
 
-    def add_artifacts_and_executions(self, call: Call) -> dict[str, Any]:
+    def add_artifacts_and_executions(self, call: Call) -> JsonObject:
         """Put artifacts and executions into a context; those that are in it already stay."""
         body = messages.normalise("AddContextArtifactsAndExecutionsRequest", call.body)
         place = MetadataStore.of_call(call)
@@ -33,7 +32,7 @@ class Relations:
             self._nodes.write(place, CONTEXT, context | added)
         return {}
 
-    def add_children(self, call: Call) -> dict[str, Any]:
+    def add_children(self, call: Call) -> JsonObject:
         """Make contexts the children of a context; those that are already are skipped."""
         body = messages.normalise("AddContextChildrenRequest", call.body)
         place, names = MetadataStore.of_call(call), body.get("childContexts", [])
@@ -53,7 +52,7 @@ class Relations:
                 self._nodes.write(place, CONTEXT, child)
         return {}
 
-    def add_events(self, call: Call) -> dict[str, Any]:
+    def add_events(self, call: Call) -> JsonObject:
         """Connect an execution with artifacts; an event that exists already is skipped."""
         body = messages.normalise("AddExecutionEventsRequest", call.body)
         place = MetadataStore.of_call(call)
@@ -84,9 +83,7 @@ class Relations:
         return found
 
 
-def with_events(
-    present: list[dict[str, Any]], added: list[dict[str, Any]], event_time: str | None = None
-) -> list[dict[str, Any]]:
+def with_events(present: list[JsonObject], added: list[JsonObject], event_time: str | None = None) -> list[JsonObject]:
     """Return the events of an execution with further ones; duplicates by artifact and type are skipped.
 
     Args:

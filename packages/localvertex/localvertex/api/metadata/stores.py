@@ -1,8 +1,8 @@
 """The metadata store of a location, `default`, which contains contexts, executions and artifacts and always exists."""
 
 from dataclasses import dataclass
-from typing import Any
 
+from localvertex._base.json_object import JsonObject
 from localvertex.api.rest.call import Call, Location
 from localvertex.api.rest.errors import invalid, not_found
 from localvertex.api.rest.store import ID
@@ -50,6 +50,6 @@ class MetadataStore:
         return name.removeprefix(prefix)
 
 
-def get(call: Call) -> dict[str, Any]:
+def get(call: Call) -> JsonObject:
     """Return the metadata store of a location."""
     return {"name": MetadataStore.of_call(call).location.child(COLLECTION, _ID), "state": {}}

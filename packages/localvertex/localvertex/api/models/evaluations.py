@@ -1,11 +1,10 @@
 """evaluations of models: metrics that users import, stored with the version that they belong to."""
 
-from typing import Any
-
+from localvertex._base.json_object import JsonObject
 from localvertex.api.models.registered import COLLECTION, Registered, number_to_change
 from localvertex.api.rest import messages
 from localvertex.api.rest.call import Call
-from localvertex.api.rest.errors import ApiError, invalid, not_found
+from localvertex.api.rest.errors import ApiError, invalid, not_found, reason_of
 from localvertex.api.rest.listing import page
 from localvertex.api.rest.store import UNUSABLE, Store
 from localvertex.store.model_versions import ModelVersions
@@ -22,7 +21,7 @@ class Evaluations:
         self._store = store
         self._registered = Registered(store.folder.parent)
 
-    def import_one(self, call: Call) -> dict[str, Any]:
+    def import_one(self, call: Call) -> JsonObject:
         """Store an evaluation with its version."""
         body = messages.normalise("ImportModelEvaluationRequest", call.body, snake_case=True)
         content = body.get("model_evaluation")
@@ -35,7 +34,7 @@ class Evaluations:
             evaluation = versions.evaluate(number, content)
         return self._view(call, versions, number, evaluation)
 
-    def get(self, call: Call) -> dict[str, Any]:
+    def get(self, call: Call) -> JsonObject:
         """Return one evaluation of any version of the model."""
         versions, name = self._parent(call)
         chosen = [number_to_change(versions, name)] if "@" in call.parents["model"] else versions.numbers
@@ -44,7 +43,7 @@ class Evaluations:
                 return self._view(call, versions, number, call.resource_id)
         raise not_found(call.location.child(COLLECTION, f"{call.parents['model']}/evaluations/{call.resource_id}"))
 
-    def list_all(self, call: Call) -> dict[str, Any]:
+    def list_all(self, call: Call) -> JsonObject:
         """List the evaluations of a version, the newest first."""
         versions, name = self._parent(call)
         number = number_to_change(versions, name)
@@ -56,7 +55,7 @@ class Evaluations:
         model_id, _, name = call.parents["model"].partition("@")
         return self._registered.find(call, model_id), name or DEFAULT
 
-    def _view(self, call: Call, versions: ModelVersions, number: str, evaluation: str) -> dict[str, Any]:
+    def _view(self, call: Call, versions: ModelVersions, number: str, evaluation: str) -> JsonObject:
         """Build the resource of an evaluation, a stand-in when it is damaged."""
         parent = call.location.child(COLLECTION, f"{versions.folder.name}@{number}")
         name = {"name": f"{parent}/evaluations/{evaluation}"}
@@ -64,6 +63,6 @@ class Evaluations:
             content = evaluations.content(versions.folder / number, evaluation)
             return messages.normalise(_MESSAGE, content) | name
         except (OSError, ApiError, *UNUSABLE) as error:
-            reason = f"{type(error).__name__}: {str(error)[:200]}"
+            reason = reason_of(error)
             self._store.report(f"{name['name']} is damaged ({reason}); nothing else is affected")
             return name | {"displayName": f"this evaluation is damaged ({reason})"}

@@ -10,16 +10,17 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
 
+from localvertex._base.json_object import JsonObject
 from localvertex._base.userinput.spelling import camel, snake
 from localvertex.api.models.registered import COLLECTION, Registered, number, number_to_change
 from localvertex.api.rest import messages
 from localvertex.api.rest.call import Call
-from localvertex.api.rest.errors import ApiError, Status, invalid, is_full, not_found
+from localvertex.api.rest.errors import ApiError, Status, invalid, is_full, not_found, reason_of, refusing
 from localvertex.api.rest.listing import page
 from localvertex.api.rest.operations import finished_operation
 from localvertex.api.rest.store import ID, UNUSABLE, Store
 from localvertex.errors import TaskFailed
-from localvertex.store import registry
+from localvertex.store import record, registry
 from localvertex.store.model_versions import UPDATED, ModelVersions
 from localvertex.store.models.reading import ALIASED_BY, DEFAULT, SOURCE, UPLOADED_BY, check_alias
 from localvertex.store.registry import Version
@@ -49,7 +50,7 @@ class Upload:
     versions: ModelVersions
     resource: str
     """The name of the model."""
-    content: dict[str, Any]
+    content: JsonObject
     """The Model message in snake_case."""
     aliases: list[str]
     has_parent: bool
@@ -78,7 +79,7 @@ class Models:
         self._store, self._buckets = store, buckets
         self._registered = Registered(store.folder.parent)
 
-    def upload(self, call: Call) -> dict[str, Any]:
+    def upload(self, call: Call) -> JsonObject:
         """Add a model, or a version to `parentModel`; the version takes its aliases from others in the same moment."""
         upload = self.plan(call, call.body)
         try:
@@ -86,12 +87,12 @@ class Models:
         except TaskFailed as error:
             raise ApiError(Status.FAILED_PRECONDITION, f"model.artifactUri: {error}") from None
         # As ModelUploadOp does, but each call is an upload of its own.
-        uploaded_by: dict[str, Any] = {UPLOADED_BY: f"{call.run}/{uuid4()}"} if call.run else {}
+        uploaded_by: JsonObject = {UPLOADED_BY: f"{call.run}/{uuid4()}"} if call.run else {}
         version = self.add(upload, **uploaded_by)
         content = {"model": upload.resource, "modelVersionId": str(version.number)}
         return finished_operation(call, "UploadModelOperationMetadata", "UploadModelResponse", content)
 
-    def plan(self, call: Call, request: dict[str, Any]) -> Upload:
+    def plan(self, call: Call, request: JsonObject) -> Upload:
         """Check an UploadModelRequest for the location of a call.
 
         Raises:
@@ -104,15 +105,13 @@ class Models:
             raise invalid("model.displayName is missing")
         if wanted and not ID.fullmatch(wanted):
             raise invalid(f"modelId {wanted[:100]!r}: expected letters, digits, '-' and '_'")
-        versions = self._parent(call, parent) if parent else self._registered.versions(wanted or str(uuid4().int >> 66))
+        versions = self._parent(call, parent) if parent else self._registered.versions(wanted or record.new_number())
         resource = call.location.child(COLLECTION, versions.folder.name)
         aliases = content.pop("version_aliases", [])
         upload = Upload(versions=versions, resource=resource, content=content, aliases=aliases, has_parent=bool(parent))
-        try:
+        with refusing(Status.INVALID_ARGUMENT, ValueError):
             for alias in aliases:
                 check_alias(alias)
-        except ValueError as error:
-            raise invalid(str(error)) from None
         upload.check(versions)
         return upload
 
@@ -142,17 +141,17 @@ class Models:
                 raise
             raise invalid(f"model.artifactUri: its files cannot be copied into the registry: {error}") from None
 
-    def get(self, call: Call) -> dict[str, Any]:
+    def get(self, call: Call) -> JsonObject:
         """Return the version with the given number or alias, by default the default version."""
         name = call.resource_version
         return self._view(call, self._registered.find(call), name or DEFAULT, is_version=bool(name))
 
-    def list_all(self, call: Call) -> dict[str, Any]:
+    def list_all(self, call: Call) -> JsonObject:
         """List all models, each in its default version."""
         found = [self._registered.versions(each) for each in self._registered.ids if ID.fullmatch(each)]
         return self._page(call, self._views(call, ((each, DEFAULT) for each in found if each.numbers)))
 
-    def list_versions(self, call: Call) -> dict[str, Any]:
+    def list_versions(self, call: Call) -> JsonObject:
         """List all versions of a model, the oldest first unless the request has another order."""
         versions = self._registered.find(call)
         call = replace(call, query={**call.query, "orderBy": call.query.get("orderBy") or "createTime"})
@@ -167,7 +166,7 @@ class Models:
 
     def _views(
         self, call: Call, named: Iterable[tuple[ModelVersions, str]], *, is_version: bool = False
-    ) -> list[dict[str, Any]]:
+    ) -> list[JsonObject]:
         """Build the resources of versions, without those that are deleted meanwhile."""
         found = []
         for versions, name in named:
@@ -175,11 +174,11 @@ class Models:
                 found.append(self._view(call, versions, name, is_version=is_version))
         return found
 
-    def _page(self, call: Call, models: list[dict[str, Any]]) -> dict[str, Any]:
+    def _page(self, call: Call, models: list[JsonObject]) -> JsonObject:
         fields = messages.field_names("Model") | _FILTER_FIELDS
         return page(call, COLLECTION, models, fields=fields, searchable=_searchable)
 
-    def patch(self, call: Call) -> dict[str, Any]:
+    def patch(self, call: Call) -> JsonObject:
         """Change the fields that the mask names: of one version if the name contains it, else of all versions."""
         body = messages.parse("Model", call.body, snake_case=True)
         named = [camel(each.strip()) for each in call.query.get("updateMask", "").split(",")]
@@ -189,16 +188,14 @@ class Models:
         versions = self._registered.find(call)
         with versions.changing():
             chosen = number_to_change(versions, call.resource_version if is_version else DEFAULT)
-            try:
+            with refusing(Status.FAILED_PRECONDITION, ValueError):
                 if is_version:
                     versions.change(chosen, fields)
                 else:
                     versions.change_shared(fields)
-            except ValueError as error:
-                raise ApiError(Status.FAILED_PRECONDITION, str(error)) from None
         return self._view(call, versions, chosen, is_version=is_version)
 
-    def merge_version_aliases(self, call: Call) -> dict[str, Any]:
+    def merge_version_aliases(self, call: Call) -> JsonObject:
         """Add aliases to a version, or remove those with a leading `-`."""
         aliases = call.body.get("versionAliases", call.body.get("version_aliases"))
         if not isinstance(aliases, list) or not all(isinstance(each, str) for each in aliases):
@@ -206,36 +203,30 @@ class Models:
         versions = self._registered.find(call)
         with versions.changing():
             chosen = number_to_change(versions, call.resource_version or DEFAULT)
-            try:
+            with refusing(Status.INVALID_ARGUMENT, ValueError):
                 versions.merge(chosen, aliases)
-            except ValueError as error:
-                raise invalid(str(error)) from None
             if call.run and not all(each.startswith("-") for each in aliases):
                 versions.change(chosen, {ALIASED_BY: f"{call.run}/"})
         return self._view(call, versions, chosen, is_version=bool(call.resource_version))
 
-    def delete(self, call: Call) -> dict[str, Any]:
+    def delete(self, call: Call) -> JsonObject:
         """Delete a model with all its versions and their copies of files; the files that were uploaded stay."""
-        try:
+        with refusing(Status.FAILED_PRECONDITION, ValueError):
             self._registered.find(call).delete()
-        except ValueError as error:
-            raise ApiError(Status.FAILED_PRECONDITION, str(error)) from None
         return finished_operation(call, "DeleteOperationMetadata")
 
-    def delete_version(self, call: Call) -> dict[str, Any]:
+    def delete_version(self, call: Call) -> JsonObject:
         """Delete a version that is not the default."""
         versions = self._registered.find(call)
         with versions.changing():
             chosen = number_to_change(versions, call.resource_version or DEFAULT)
             if chosen == number_to_change(versions, DEFAULT):
                 raise ApiError(Status.FAILED_PRECONDITION, f"version {chosen} is the default; delete the model instead")
-            try:
+            with refusing(Status.FAILED_PRECONDITION, ValueError):
                 versions.remove(chosen)
-            except ValueError as error:
-                raise ApiError(Status.FAILED_PRECONDITION, str(error)) from None
         return finished_operation(call, "DeleteOperationMetadata")
 
-    def _view(self, call: Call, versions: ModelVersions, name: str, *, is_version: bool = False) -> dict[str, Any]:
+    def _view(self, call: Call, versions: ModelVersions, name: str, *, is_version: bool = False) -> JsonObject:
         """Build the Model resource of a version, a stand-in when the version is damaged."""
         try:
             return _view(call, versions, number(versions, name), is_version=is_version)
@@ -243,7 +234,7 @@ class Models:
             raise
         except (OSError, *UNUSABLE) as error:
             resource = call.location.child(COLLECTION, versions.folder.name)
-            reason = f"{type(error).__name__}: {str(error)[:200]}"
+            reason = reason_of(error)
             self._store.report(f"{resource}@{name} is damaged ({reason}); nothing else is affected")
             shown = name if name.isdecimal() else versions.numbers[-1]
             model = {"name": f"{resource}@{shown}" if is_version else resource, "versionId": shown}
@@ -274,12 +265,12 @@ def _check_mask(named: list[str], *, is_version: bool) -> None:
     raise invalid(text)
 
 
-def _searchable(model: dict[str, Any]) -> dict[str, Any]:
+def _searchable(model: JsonObject) -> JsonObject:
     """Return the resource with the fields that exist in filters only."""
     return model | {"model": model["name"].rpartition("/")[2].partition("@")[0]}
 
 
-def _view(call: Call, versions: ModelVersions, number: str, *, is_version: bool = False) -> dict[str, Any]:
+def _view(call: Call, versions: ModelVersions, number: str, *, is_version: bool = False) -> JsonObject:
     """Build the Model resource of a version, whose name contains the number if the request names a version."""
     content = versions.content(number)
     message = {key: value for key, value in content.items() if key not in _OWN_FIELDS}

@@ -3,8 +3,8 @@
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
+from localvertex._base.json_object import JsonObject
 from localvertex.api.rest.call import Call, Location
 from localvertex.api.rest.errors import ApiError, Status, invalid, not_found
 from localvertex.api.rest.store import ID
@@ -44,7 +44,7 @@ class Registered:
             raise not_found(call.location.child(COLLECTION, versions.folder.name))
         return versions
 
-    def named(self, location: Location, name: str, field: str) -> tuple[str, str, dict[str, Any]]:
+    def named(self, location: Location, name: str, field: str) -> tuple[str, str, JsonObject]:
         """Return the id, the number and the content of the version that a field names.
 
         Raises:

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
+from localvertex._base.json_object import JsonObject
 from localvertex.api.rest.call import Location
 from localvertex.api.rest.errors import invalid
 from localvertex.api.rest.store import ID
@@ -11,14 +11,14 @@ from localvertex.errors import TaskFailed
 from localvertex.store.task import Artifact
 from localvertex.values.buckets import Buckets
 
-FindArtifact = Callable[[Location, str], dict[str, Any] | None]
+FindArtifact = Callable[[Location, str], JsonObject | None]
 """Returns an artifact of the default metadata store of a location by its id, None when it does not exist."""
 
 _FILE, _BUCKET = "file://", "gs://"
 
 
 def given_artifacts(
-    config: dict[str, Any], location: Location, find: FindArtifact, buckets: Buckets
+    config: JsonObject, location: Location, find: FindArtifact, buckets: Buckets
 ) -> dict[str, list[Artifact]]:
     """Return the artifacts that a RuntimeConfig names, by the name of the input.
 
@@ -41,7 +41,7 @@ def given_artifacts(
     return found
 
 
-def _artifact(where: str, artifact: dict[str, Any], buckets: Buckets) -> Artifact:
+def _artifact(where: str, artifact: JsonObject, buckets: Buckets) -> Artifact:
     """Return an artifact as steps receive it.
 
     Raises:

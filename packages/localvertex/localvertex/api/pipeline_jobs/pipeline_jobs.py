@@ -4,13 +4,14 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
+from localvertex._base.json_object import JsonObject
 from localvertex._base.lines import WriteLine
 from localvertex._base.userinput import atomic_write
 from localvertex.api.pipeline_jobs.input_artifacts import given_artifacts
 from localvertex.api.pipeline_jobs.records import RunFiles, job_records
-from localvertex.api.pipeline_jobs.request import check_record, check_runtime_config, file_of, new_resource
+from localvertex.api.pipeline_jobs.request import RECORD, check_runtime_config, file_of, new_resource
 from localvertex.api.pipeline_jobs.retry import content_to_retry, prepare_retry
 from localvertex.api.pipeline_jobs.run_files import check_removable, remove_run
 from localvertex.api.pipeline_jobs.run_threads import RunThreads
@@ -37,11 +38,11 @@ MAX_RUNS = 4
 class RunMetadata(Protocol):
     """How the API's metadata represents runs."""
 
-    def find_artifact(self, location: Location, artifact_id: str) -> dict[str, Any] | None:
+    def find_artifact(self, location: Location, artifact_id: str) -> JsonObject | None:
         """Return an artifact of the default metadata store of a location, None when it does not exist."""
         ...
 
-    def contexts(self, job: dict[str, Any]) -> dict[str, Any]:
+    def contexts(self, job: JsonObject) -> JsonObject:
         """Return the fields of `jobDetail` that come from the metadata of a stored job."""
         ...
 
@@ -72,7 +73,7 @@ class PipelineJobs:
         self._threads = RunThreads(store, COLLECTION, log, self._on_end, max_runs)
         self._starting: set[str] = set()
         """Ids of the jobs that are being checked, which takes seconds for a large pipeline."""
-        store.expect(COLLECTION, check_record)
+        store.expect(COLLECTION, RECORD)
         self._records = job_records(store, COLLECTION, self._damaged_resource, self._with_contexts)
         self._listeners: list[Callable[[], None]] = []
 
@@ -80,7 +81,7 @@ class PipelineJobs:
         """Call a function when a run has ended."""
         self._listeners.append(listener)
 
-    def create(self, call: Call) -> dict[str, Any]:
+    def create(self, call: Call) -> JsonObject:
         """Start a run."""
         body = messages.parse("PipelineJob", call.body)
         return self.start(call.location, body, call.query.get("pipelineJobId", ""))
@@ -88,12 +89,12 @@ class PipelineJobs:
     def start(
         self,
         location: Location,
-        body: dict[str, Any],
+        body: JsonObject,
         job_id: str = "",
         *,
         schedule_name: str = "",
         schedule_time: str = "",
-    ) -> dict[str, Any]:
+    ) -> JsonObject:
         """Start a run of a PipelineJob message and return the new resource.
 
         Raises:
@@ -192,7 +193,7 @@ class PipelineJobs:
     def check(
         self,
         location: Location,
-        body: dict[str, Any],
+        body: JsonObject,
         *,
         only_pipeline: bool = False,
     ) -> list[str]:
@@ -229,7 +230,7 @@ class PipelineJobs:
         """Return whether the run of a job exists; `localvertex clean` may have removed it."""
         return (self.work_dir / job_id / record.FILE).is_file()
 
-    def _artifacts(self, location: Location, body: dict[str, Any]) -> dict[str, list[Artifact]]:
+    def _artifacts(self, location: Location, body: JsonObject) -> dict[str, list[Artifact]]:
         """Return the input artifacts that a PipelineJob message names, see `given_artifacts`."""
         buckets = Buckets(root=self._options_of_all.gcs_root)
         return given_artifacts(body.get("runtimeConfig", {}), location, self.metadata.find_artifact, buckets)
@@ -260,23 +261,23 @@ class PipelineJobs:
         if (self.work_dir / job_id).exists() or job_id in self._starting:
             raise ApiError(Status.ALREADY_EXISTS, f"{location.child(COLLECTION, job_id)} already exists")
 
-    def get(self, call: Call) -> dict[str, Any]:
+    def get(self, call: Call) -> JsonObject:
         """Return one job."""
         return self._records.get(call)
 
-    def list_all(self, call: Call) -> dict[str, Any]:
+    def list_all(self, call: Call) -> JsonObject:
         """List the jobs of a location."""
         fields = messages.field_names("PipelineJob") | FILTER_FIELDS
         return page_of(call, self._records, fields=fields)
 
-    def cancel(self, call: Call) -> dict[str, Any]:
+    def cancel(self, call: Call) -> JsonObject:
         """Ask a running job to stop; one that has ended is unchanged."""
         with self._store.lock, suppress(Damaged):
             self._find(call)
         self.stop(call.resource_id, at_once=False)
         return {}
 
-    def delete(self, call: Call) -> dict[str, Any]:
+    def delete(self, call: Call) -> JsonObject:
         """Delete a job that has ended, with all its files; a deletion that was interrupted is completed."""
         run_folder.wait_for_last_processes(self._folder_of(call))
         with self._store.lock:
@@ -308,23 +309,23 @@ class PipelineJobs:
             self._find(call, is_enough=run_dir.is_dir())
         return run_dir
 
-    def _find(self, call: Call, *, is_enough: bool = False) -> dict[str, Any]:
+    def _find(self, call: Call, *, is_enough: bool = False) -> JsonObject:
         """Return the stored part of a job whose run exists; with `is_enough` it need not."""
         job = self._store.find(call, COLLECTION)
         if not is_enough and not self.is_started(call.resource_id):
             raise not_found(job["name"])
         return job
 
-    def _view(self, job: dict[str, Any]) -> dict[str, Any]:
+    def _view(self, job: JsonObject) -> JsonObject:
         return pipeline_job(job, self.work_dir / job["name"].rpartition("/")[2])
 
-    def _with_contexts(self, view: dict[str, Any]) -> dict[str, Any]:
+    def _with_contexts(self, view: JsonObject) -> JsonObject:
         """Add the contexts of the metadata to the `jobDetail` of a resource, which contains its stored part."""
         if not view.keys() >= {"jobDetail", "createTime", "pipelineSpec"}:
             return view
         return view | {"jobDetail": view["jobDetail"] | self.metadata.contexts(view)}
 
-    def _damaged_resource(self, call: Call, job_id: str, reason: str) -> dict[str, Any]:
+    def _damaged_resource(self, call: Call, job_id: str, reason: str) -> JsonObject:
         """Build the stand-in for a job whose stored request is damaged, with the state of its run."""
         stored = {"name": call.location.child(COLLECTION, job_id), "displayName": job_id, "pipelineSpec": {}}
         error = rpc_error(Status.INTERNAL, f"its record is damaged ({reason}); delete it")

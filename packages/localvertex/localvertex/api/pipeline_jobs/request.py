@@ -5,8 +5,8 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
+from localvertex._base.json_object import JsonObject
 from localvertex._base.userinput.errors import UserError
 from localvertex.api.rest.errors import ApiError, Status, invalid
 from localvertex.errors import Refused
@@ -31,7 +31,16 @@ NUM_RESUMES = "numResumes"
 """Field of the stored part: how often the run had been resumed when a server last started it; 0 if missing."""
 
 
-def new_resource(name: str, body: dict[str, Any], schedule_name: str) -> dict[str, Any]:
+RECORD = {
+    **dict.fromkeys(("createTime!", "scheduleName", "state"), str),
+    "error": {"message!": str},
+    NUM_RESUMES: int,
+    **dict.fromkeys(("pipelineSpec!", "labels", "runtimeConfig"), dict),
+}
+"""The shape of a stored part that is not damaged."""
+
+
+def new_resource(name: str, body: JsonObject, schedule_name: str) -> JsonObject:
     """Build the stored part of a PipelineJob."""
     now, given = record.now(), {key: body[key] for key in INPUT_FIELDS if key in body}
     job = {"name": name, "displayName": name.rpartition("/")[2], "createTime": now, "updateTime": now}
@@ -39,7 +48,7 @@ def new_resource(name: str, body: dict[str, Any], schedule_name: str) -> dict[st
 
 
 @contextmanager
-def file_of(body: dict[str, Any]) -> Iterator[Path]:
+def file_of(body: JsonObject) -> Iterator[Path]:
     """Write a PipelineJob to a file, whose settings are read as in any other file.
 
     Raises:
@@ -63,7 +72,7 @@ def file_of(body: dict[str, Any]) -> Iterator[Path]:
             ) from None
 
 
-def check_runtime_config(body: dict[str, Any]) -> None:
+def check_runtime_config(body: JsonObject) -> None:
     """Refuse a setting that a PipelineJob file may have, but a request may not.
 
     Raises:
@@ -72,14 +81,3 @@ def check_runtime_config(body: dict[str, Any]) -> None:
     config = body.get("runtimeConfig", {})
     if config.get("parameters"):
         raise invalid("runtimeConfig.parameters belongs to schema version 2.0.0; use parameterValues")
-
-
-def check_record(job: dict[str, Any]) -> None:
-    """Raise one of `UNUSABLE` when the stored part of a job is damaged."""
-    texts = [job["createTime"], job.get("scheduleName", ""), job.get("state", "")]
-    texts += [job["error"]["message"]] if "error" in job else []
-    if not all(isinstance(each, str) for each in texts):
-        raise TypeError("a field is not a string")
-    if not isinstance(job.get(NUM_RESUMES, 0), int):
-        raise TypeError(f"{NUM_RESUMES} is not a number")
-    job["pipelineSpec"].keys(), job.get("labels", {}).keys(), job.get("runtimeConfig", {}).keys()

@@ -1,8 +1,8 @@
 """Check that a run can be retried: it did not succeed, and this server has the options it was run with."""
 
 from pathlib import Path
-from typing import Any
 
+from localvertex._base.json_object import JsonObject
 from localvertex._base.userinput.errors import UserError
 from localvertex.api.rest.errors import ApiError, Status, not_found
 from localvertex.runner import engine, repeated_options
@@ -13,7 +13,7 @@ from localvertex.store import record, run_folder, runs
 from localvertex.store.task import State
 
 
-def content_to_retry(work_dir: Path, run_id: str) -> dict[str, Any]:
+def content_to_retry(work_dir: Path, run_id: str) -> JsonObject:
     """Return the record of a run that can be retried.
 
     Raises:
@@ -32,7 +32,7 @@ def content_to_retry(work_dir: Path, run_id: str) -> dict[str, Any]:
     return content
 
 
-def prepare_retry(content: dict[str, Any], options: engine.Options) -> PipelineRun:
+def prepare_retry(content: JsonObject, options: engine.Options) -> PipelineRun:
     """Take over a run as `localvertex run --resume` does; its finished steps are not run again.
 
     Args:

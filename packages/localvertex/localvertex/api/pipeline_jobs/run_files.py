@@ -1,8 +1,8 @@
 """The files of a run that has ended: removed by a request, and completed when the disk was full at its end."""
 
 from pathlib import Path
-from typing import Any
 
+from localvertex._base.json_object import JsonObject
 from localvertex._base.userinput.errors import UserError
 from localvertex.api.rest.errors import ApiError, Status, not_found
 from localvertex.store import journal, record, removal, run_folder
@@ -43,7 +43,7 @@ def remove_run(run_dir: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def write_end(run_dir: Path, content: dict[str, Any]) -> None:
+def write_end(run_dir: Path, content: JsonObject) -> None:
     """Write the complete record of a run, unless the run was removed or resumed meanwhile.
 
     Raises:

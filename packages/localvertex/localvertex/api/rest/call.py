@@ -4,8 +4,8 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
+from localvertex._base.json_object import JsonObject
 from localvertex._base.userinput.errors import UserError
 from localvertex._base.userinput.reading import parse_json
 from localvertex.api.rest.errors import invalid
@@ -45,7 +45,7 @@ class Call:
     query: Mapping[str, str] = field(default_factory=dict)
     repeated: Mapping[str, list[str]] = field(default_factory=dict)
     """All values of each field of the query; `query` has the last one."""
-    body: dict[str, Any] = field(default_factory=dict)
+    body: JsonObject = field(default_factory=dict)
     run: str = ""
     """The unique number of the run whose step calls; empty for all other callers."""
 
@@ -61,7 +61,7 @@ class Call:
         return int(text or default)
 
 
-def content_of(body: bytes) -> dict[str, Any]:
+def content_of(body: bytes) -> JsonObject:
     """Read the body of a request.
 
     Raises:

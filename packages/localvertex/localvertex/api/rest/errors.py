@@ -1,9 +1,11 @@
 """Errors as Google's APIs report them: an HTTP code, a status and a message."""
 
 import errno
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from enum import Enum
-from typing import Any
+
+from localvertex._base.json_object import JsonObject
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -50,7 +52,7 @@ class ApiError(Exception):
         self.status, self.details = status, details
 
 
-def error_body(http_code: int, status: str, message: str, details: Sequence[dict[str, str]] = ()) -> dict[str, Any]:
+def error_body(http_code: int, status: str, message: str, details: Sequence[dict[str, str]] = ()) -> JsonObject:
     """Build the JSON of a refused request."""
     error = {"code": http_code, "message": message, "status": status}
     return {"error": error | ({"details": [*details]} if details else {})}
@@ -66,9 +68,23 @@ def invalid(message: str) -> ApiError:
     return ApiError(Status.INVALID_ARGUMENT, message)
 
 
-def rpc_error(status: Status, message: str) -> dict[str, Any]:
+@contextmanager
+def refusing(status: Status, *errors: type[Exception]) -> Iterator[None]:
+    """Refuse the request for the text of an error of these types."""
+    try:
+        yield
+    except errors as error:
+        raise ApiError(status, str(error)) from None
+
+
+def rpc_error(status: Status, message: str) -> JsonObject:
     """Build a google.rpc.Status, the `error` field of a resource."""
     return {"code": status.number, "message": message}
+
+
+def reason_of(error: Exception) -> str:
+    """Return why a record or a file is damaged: what reading it has raised."""
+    return f"{type(error).__name__}: {str(error)[:200]}"
 
 
 def is_full(error: OSError) -> bool:

@@ -12,10 +12,11 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
+from localvertex._base.json_object import JsonObject
 from localvertex._base.userinput.spelling import camel
 from localvertex.api.rest.errors import ApiError, invalid
 
-Test = Callable[[dict[str, Any]], bool]
+Test = Callable[[JsonObject], bool]
 
 _TOKEN = re.compile(
     r"""\s*(?: (?P<text>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*') | (?P<operator><=|>=|!=|=|<|>|:) | (?P<mark>[()])"""
@@ -127,7 +128,7 @@ class Reader:
         return lambda resource: any(_holds(_look_up(resource, path), operator, each) for each in values)
 
 
-def _look_up(resource: dict[str, Any], path: list[str]) -> Any:
+def _look_up(resource: JsonObject, path: list[str]) -> Any:
     """Return the value at a path, None when it has none.
 
     Args:

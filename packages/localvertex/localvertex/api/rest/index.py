@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from localvertex._base.json_object import JsonObject
 from localvertex.api.rest.index_file import IndexFile
 
 _SETTLED_NS = 2 * 10**9
@@ -32,7 +33,7 @@ UNKNOWN: Signature = ("", 2**63)
 class Summary:
     """Fields of a resource that filters and orders use; several readers share it, so none may change it."""
 
-    content: dict[str, Any] | None
+    content: JsonObject | None
     """None: there is a record, but lists do not contain it."""
     damaged: str = ""
     """Why the record cannot be used; empty if it can."""
@@ -40,7 +41,7 @@ class Summary:
     """Dependencies of the content besides the files of the signature; None: it is read again each time."""
 
     @classmethod
-    def of(cls, content: dict[str, Any] | None, *, live: str | None, is_final: bool) -> "Summary":
+    def of(cls, content: JsonObject | None, *, live: str | None, is_final: bool) -> "Summary":
         """Build a summary; what has ended and is at rest depends on its files only."""
         return cls(content=content, live="" if is_final and live == AT_REST else live)
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from starlette.responses import Response
 
+from localvertex._base.json_object import JsonObject
 from localvertex._base.json_text import encode
 from localvertex._base.userinput.errors import UserError
 from localvertex.api.rest.errors import ApiError, error_body, invalid, not_written
@@ -30,7 +31,7 @@ class JsonResponse(Response):
         return encode(content)
 
 
-def response_of(call: Callable[[], dict[str, Any] | Response]) -> Response:
+def response_of(call: Callable[[], JsonObject | Response]) -> Response:
     """Return the response of a call, or the error that it raises."""
     try:
         found = call()

@@ -6,20 +6,18 @@ import json
 from collections.abc import Callable, Iterable
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Any
 
+from localvertex._base.json_object import JsonObject
 from localvertex._base.userinput.spelling import camel
 from localvertex.api.rest import filters
 from localvertex.api.rest.call import Call
 from localvertex.api.rest.errors import invalid
-from localvertex.api.rest.records import StoredRecords
+from localvertex.api.rest.records import Resource, StoredRecords
 
 DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE = 100, 1000
 
 _KEY_LENGTH = 500
 """Characters of a value that decide its place, because the token of a page contains them."""
-
-Resource = dict[str, Any]
 
 Place = tuple[str, ...]
 """Where a resource is in an order: the values of the fields, the creation time and the name."""
@@ -32,7 +30,7 @@ def page(
     *,
     fields: set[str],
     searchable: Callable[[Resource], Resource] = lambda resource: resource,
-) -> dict[str, Any]:
+) -> JsonObject:
     """Build one page of resources in memory.
 
     Args:
@@ -51,7 +49,7 @@ def page(
     return query.response(key, [by_name[each] for each in names], token)
 
 
-def page_of(call: Call, records: StoredRecords, *, fields: set[str]) -> dict[str, Any]:
+def page_of(call: Call, records: StoredRecords, *, fields: set[str]) -> JsonObject:
     """Build one page of a collection in the store as `page` does; read only the records that it contains, if possible.
 
     Raises:
@@ -114,7 +112,7 @@ class Query:
         token = base64.urlsafe_b64encode(json.dumps([chosen[-1], *self.question]).encode()).decode() if chosen else ""
         return [place[-1] for place in chosen], token if len(found) > self.size else ""
 
-    def response(self, key: str, resources: Iterable[Resource], token: str) -> dict[str, Any]:
+    def response(self, key: str, resources: Iterable[Resource], token: str) -> JsonObject:
         """Build the response."""
         return {key: [*resources]} | ({"nextPageToken": token} if token else {})
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from localvertex._base.json_object import JsonObject
 from localvertex.api.rest.errors import invalid
 
 _MAX_NAME = 128
@@ -24,7 +25,7 @@ def _message_class(name: str) -> Any:
     return getattr(aiplatform_v1, name).pb()
 
 
-def normalise(name: str, body: dict[str, Any], *, snake_case: bool = False) -> dict[str, Any]:
+def normalise(name: str, body: JsonObject, *, snake_case: bool = False) -> JsonObject:
     """Convert the body of a request to the API's JSON: camelCase, enums by name, 64-bit integers as strings.
 
     With `snake_case` the fields have the names of the Python messages.
@@ -43,11 +44,11 @@ def normalise(name: str, body: dict[str, Any], *, snake_case: bool = False) -> d
     except (TypeError, ValueError, AttributeError, RecursionError, SystemError) as error:
         # SystemError: half of a character, an unpaired surrogate, as the name of a field.
         raise invalid(f"Invalid JSON payload received: {str(error).splitlines()[0][:300]}") from None
-    result: dict[str, Any] = json_format.MessageToDict(message, preserving_proto_field_name=snake_case)
+    result: JsonObject = json_format.MessageToDict(message, preserving_proto_field_name=snake_case)
     return result
 
 
-def parse(name: str, body: dict[str, Any], *, snake_case: bool = False) -> dict[str, Any]:
+def parse(name: str, body: JsonObject, *, snake_case: bool = False) -> JsonObject:
     """Convert the body of a request as `normalise` does, and check the names in it.
 
     Raises:
@@ -59,7 +60,7 @@ def parse(name: str, body: dict[str, Any], *, snake_case: bool = False) -> dict[
     return result
 
 
-def check_names(resource: dict[str, Any]) -> None:
+def check_names(resource: JsonObject) -> None:
     """Check the display name and the labels of a resource as the API documents them.
 
     Raises:
@@ -69,9 +70,9 @@ def check_names(resource: dict[str, Any]) -> None:
         raise invalid(f"{field}: {problem}")
 
 
-def problems_of_names(resource: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def problems_of_names(resource: JsonObject) -> Iterator[tuple[str, str]]:
     """Yield the field and the reason of each name that `check_names` refuses."""
-    name = resource.get("displayName", resource.get("display_name", ""))
+    name = str(resource.get("displayName", resource.get("display_name", "")))
     if len(name) > _MAX_NAME:
         yield "displayName", f"expected up to {_MAX_NAME} characters, found {len(name)}"
     labels: dict[str, str] = resource.get("labels", {})

@@ -1,8 +1,6 @@
 """Long-running operations, which here are done when the request returns, so that no client asks for them again."""
 
-from typing import Any
-from uuid import uuid4
-
+from localvertex._base.json_object import JsonObject
 from localvertex.api.rest.call import Call
 from localvertex.store import record
 
@@ -11,9 +9,7 @@ _TYPES = "type.googleapis.com/google.cloud.aiplatform.v1"
 _EMPTY = "type.googleapis.com/google.protobuf.Empty"
 
 
-def finished_operation(
-    call: Call, kind: str, response: str = "", content: dict[str, Any] | None = None
-) -> dict[str, Any]:
+def finished_operation(call: Call, kind: str, response: str = "", content: JsonObject | None = None) -> JsonObject:
     """Return a finished operation.
 
     Args:
@@ -24,7 +20,7 @@ def finished_operation(
     """
     now = record.now()
     return {
-        "name": call.location.child("operations", str(uuid4().int >> 66)),
+        "name": call.location.child("operations", record.new_number()),
         "metadata": {"@type": f"{_TYPES}.{kind}", "genericMetadata": {"createTime": now, "updateTime": now}},
         "done": True,
         "response": {"@type": f"{_TYPES}.{response}" if response else _EMPTY, **(content or {})},

@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
-from typing import Any
 
+from localvertex._base.json_object import JsonObject
 from localvertex.api.rest.call import Call
 from localvertex.api.rest.errors import not_found
 from localvertex.api.rest.index import AT_REST, Signature, Summary
 from localvertex.api.rest.store import Damaged, Store
 
-Resource = dict[str, Any]
+Resource = JsonObject
 
 
 @dataclass(frozen=True, kw_only=True)

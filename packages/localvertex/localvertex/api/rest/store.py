@@ -12,12 +12,15 @@ import re
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
+from localvertex._base.json_object import JsonObject
 from localvertex._base.lines import WriteLine
 from localvertex._base.userinput import atomic_write
 from localvertex._base.userinput.errors import UserError
+from localvertex._base.userinput.shape import check
 from localvertex.api.rest.call import Call
 from localvertex.api.rest.errors import ApiError, Status, not_found
 from localvertex.api.rest.index import UNKNOWN, Index, Signature, signature
@@ -35,7 +38,7 @@ ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
 UNUSABLE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, ApiError)
 """Errors that code raises when a record has unexpected content."""
 
-Check = Callable[[dict[str, Any]], object]
+Check = Callable[[JsonObject], object]
 
 
 class Damaged(Exception):
@@ -58,7 +61,7 @@ class Store:
         self.folder = work_dir / _FOLDER
         self.lock = threading.RLock()
         self.log = log
-        self._checks: dict[str, Check] = {}
+        self._checks: dict[str, tuple[Check, ...]] = {}
         self._reported: set[str] = set()
         self._unwritten: dict[Path, str] = {}
         self._later: list[Callable[[], None]] = []
@@ -87,9 +90,12 @@ class Store:
             raise UserError(f"the work folder {self.folder.parent} cannot be used: {error.strerror}") from None
         return file
 
-    def expect(self, collection: str, check: Check) -> None:
-        """Treat a record as damaged when this check raises one of `UNUSABLE`; a path counts by its last part."""
-        self._checks[collection] = check
+    def expect(self, collection: str, shape: Any, *checks: Check) -> None:
+        """Treat a record as damaged that has another shape, or for which a check raises one of `UNUSABLE`.
+
+        A path counts by its last part.
+        """
+        self._checks[collection] = partial(check, shape=shape), *checks
 
     def path(self, collection: str, resource_id: str) -> Path:
         """Return the file of a resource."""
@@ -97,7 +103,7 @@ class Store:
             raise ValueError(f"{resource_id!r} is not an id")
         return self.folder / collection / f"{resource_id}.json"
 
-    def read(self, collection: str, resource_id: str) -> dict[str, Any] | None:
+    def read(self, collection: str, resource_id: str) -> JsonObject | None:
         """Return the resource, None when it does not exist.
 
         Raises:
@@ -109,14 +115,13 @@ class Store:
         kind = collection.rpartition("/")[2]
         try:
             text = self._unwritten.get(path) or path.read_text()
-            content: dict[str, Any] = json.loads(text)
+            content: JsonObject = json.loads(text)
             if not isinstance(content.get("createTime", ""), str):
                 raise TypeError(f"createTime {content['createTime']!r}")
             if content["name"].split("/")[-2:] != [kind, resource_id]:
                 raise ValueError(f"it belongs to {content['name'][:200]!r}")
-            check = self._checks.get(kind)
-            if check is not None:
-                check(content)
+            for holds in self._checks.get(kind, ()):
+                holds(content)
         except FileNotFoundError:
             return None
         except (OSError, RecursionError, *UNUSABLE) as error:
@@ -125,7 +130,7 @@ class Store:
             raise Damaged(reason) from None
         return content
 
-    def find(self, call: Call, collection: str) -> dict[str, Any]:
+    def find(self, call: Call, collection: str) -> JsonObject:
         """Return the resource of a location that a request names.
 
         Raises:
@@ -138,7 +143,7 @@ class Store:
             raise not_found(name)
         return found
 
-    def write(self, collection: str, resource_id: str, content: dict[str, Any]) -> None:
+    def write(self, collection: str, resource_id: str, content: JsonObject) -> None:
         """Create or replace a resource.
 
         Raises:
@@ -150,7 +155,7 @@ class Store:
             atomic_write.write_text(path, json.dumps(content))
             self._unwritten.pop(path, None)
 
-    def keep(self, collection: str, resource_id: str, content: dict[str, Any]) -> None:
+    def keep(self, collection: str, resource_id: str, content: JsonObject) -> None:
         """Create or replace a resource, in memory until it can be written."""
         with self.lock:
             try:
@@ -192,11 +197,11 @@ class Store:
                     found[stem] = signature(each.path)
         return found
 
-    def all(self, collection: str) -> list[dict[str, Any]]:
+    def all(self, collection: str) -> list[JsonObject]:
         """Return the resources of a collection without the damaged ones."""
         return self.survey(collection)[0]
 
-    def survey(self, collection: str) -> tuple[list[dict[str, Any]], dict[str, str]]:
+    def survey(self, collection: str) -> tuple[list[JsonObject], dict[str, str]]:
         """Return the resources of a collection, and the ids of damaged ones with the reason."""
         found, damaged = [], {}
         for each in self.ids(collection):

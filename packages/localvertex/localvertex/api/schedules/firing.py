@@ -8,9 +8,15 @@ each instant, so that at most the run of `nextRunTime` was started without being
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import Enum, auto
-from typing import Any, Protocol
 
+from localvertex._base.json_object import JsonObject
+from localvertex._base.lines import WriteLine
+from localvertex.api.pipeline_jobs.pipeline_jobs import COLLECTION, PipelineJobs
+from localvertex.api.pipeline_jobs.view import pipeline_name
+from localvertex.api.rest.call import Location
+from localvertex.api.rest.errors import ApiError
 from localvertex.api.schedules.cron import Cron
+from localvertex.store import run_folder
 
 
 def time_of(text: str) -> datetime:
@@ -27,7 +33,7 @@ def time_text(moment: datetime) -> str:
 class Schedule:
     """A schedule whose resource is `content`, which firing changes."""
 
-    content: dict[str, Any]
+    content: JsonObject
 
     @property
     def cron(self) -> Cron:
@@ -79,20 +85,52 @@ class FiringReport(Enum):
     """One instant was handled; the content has changed."""
 
 
-class Runs(Protocol):
-    """The runs of a schedule."""
+class ScheduledRuns:
+    """Pipeline jobs by schedule and instant."""
+
+    def __init__(self, jobs: PipelineJobs, log: WriteLine) -> None:
+        self._jobs, self._log = jobs, log
 
     def exists(self, schedule: Schedule, instant: datetime) -> str:
         """Return the name of the run of an instant; empty when it was not started."""
+        job_id = _job_id(schedule.content, instant)
+        is_started = self.was_begun(schedule, instant) and self._jobs.is_started(job_id)
+        return location_of(_request(schedule)).child(COLLECTION, job_id) if is_started else ""
 
-    def start(self, schedule: Schedule, instant: datetime) -> tuple[str, str]:
-        """Start a run; return its name, or else an empty one and why it was refused."""
+    def was_begun(self, schedule: Schedule, instant: datetime) -> bool:
+        """Return whether the run of an instant was already started, even if the server was killed meanwhile."""
+        return self._jobs.was_begun(_job_id(schedule.content, instant), schedule.content["name"])
 
     def num_active(self, schedule: Schedule) -> int:
         """Count the runs that have not ended."""
+        return self._jobs.num_active(schedule.content["name"])
+
+    def start(self, schedule: Schedule, instant: datetime) -> tuple[str, str]:
+        """Start a run; return its name, or else an empty one and why it was refused.
+
+        Raises:
+            OSError: It could not be started, e.g. because the disk is full.
+        """
+        request, title = _request(schedule), f"schedule {schedule.content['displayName']}: run of {time_text(instant)}"
+        try:
+            job = self._jobs.start(
+                location_of(request),
+                request["pipelineJob"],
+                _job_id(schedule.content, instant),
+                schedule_name=schedule.content["name"],
+                schedule_time=time_text(instant),
+            )
+        except OSError:
+            raise
+        except Exception as error:  # a defect must not keep the schedule from its next instant
+            status = error.status.name if isinstance(error, ApiError) else f"INTERNAL: {type(error).__name__}"
+            self._log(f"{title} refused: {status}: {error}")
+            return "", f"{status}: {error}"
+        self._log(f"{title} is {job['name']}")
+        return str(job["name"]), ""
 
 
-def settle(schedule: Schedule, now: datetime, runs: Runs) -> bool:
+def settle(schedule: Schedule, now: datetime, runs: ScheduledRuns) -> bool:
     """Note the run of the next instant if it exists: the server may have ended after it had started the run.
 
     Returns:
@@ -104,7 +142,7 @@ def settle(schedule: Schedule, now: datetime, runs: Runs) -> bool:
     return bool(name)
 
 
-def fire(schedule: Schedule, now: datetime, runs: Runs) -> FiringReport:
+def fire(schedule: Schedule, now: datetime, runs: ScheduledRuns) -> FiringReport:
     """Handle the next instant if it is due, or end the schedule after its last one.
 
     Args:
@@ -128,13 +166,13 @@ def fire(schedule: Schedule, now: datetime, runs: Runs) -> FiringReport:
     return FiringReport.HANDLED
 
 
-def why_full(schedule: Schedule, runs: Runs) -> str:
+def why_full(schedule: Schedule, runs: ScheduledRuns) -> str:
     """Return why another run has to wait; empty when it need not."""
     is_full = runs.num_active(schedule) >= schedule.limit
     return f"the limit of {schedule.limit} concurrent runs is reached" if is_full else ""
 
 
-def note_failure(schedule: Schedule, reason: str) -> dict[str, Any]:
+def note_failure(schedule: Schedule, reason: str) -> JsonObject:
     """Return the content with the reason for which the next instant could not be handled; it is tried again."""
     instant = schedule.content.get("nextRunTime", "")
     return schedule.content | {"lastScheduledRunResponse": {"scheduledRunTime": instant, "runResponse": reason}}
@@ -147,3 +185,20 @@ def _note(schedule: Schedule, now: datetime, name: str, reason: str = "") -> Non
     response = f"OK: {name}" if name else reason
     content["lastScheduledRunResponse"] = {"scheduledRunTime": time_text(instant), "runResponse": response}
     content["nextRunTime"], content["updateTime"] = time_text(following), time_text(now)
+
+
+def location_of(request: JsonObject) -> Location:
+    """Return the location of a CreatePipelineJobRequest whose parent has been checked."""
+    _, project, _, region = request["parent"].split("/")
+    return Location(project=project, region=region)
+
+
+def _request(schedule: Schedule) -> JsonObject:
+    request: JsonObject = schedule.content["createPipelineJobRequest"]
+    return request
+
+
+def _job_id(schedule: JsonObject, instant: datetime) -> str:
+    """Derive the id of an instant's run from the instant, so that no instant runs twice."""
+    spec = schedule["createPipelineJobRequest"]["pipelineJob"]["pipelineSpec"]
+    return run_folder.readable_id(pipeline_name(spec), f"{instant:%Y%m%d%H%M%S}-{schedule['name'][-6:]}")

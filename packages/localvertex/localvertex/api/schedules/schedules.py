@@ -1,12 +1,12 @@
 """schedules: the resource and its methods; firing.py has what happens when one is due."""
 
+import re
 import threading
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
-from typing import Any
-from uuid import uuid4
 
+from localvertex._base.json_object import JsonObject
 from localvertex._base.lines import WriteLine
 from localvertex._base.userinput.spelling import camel
 from localvertex.api.pipeline_jobs.pipeline_jobs import PipelineJobs
@@ -18,12 +18,33 @@ from localvertex.api.rest.operations import finished_operation
 from localvertex.api.rest.records import StoredRecords
 from localvertex.api.rest.store import Damaged, Store
 from localvertex.api.schedules import firing
-from localvertex.api.schedules.checks import INPUT_FIELDS, check, check_record
 from localvertex.api.schedules.clock import RETRY_SECONDS, Clock, Waker
-from localvertex.api.schedules.firing import FiringReport, Schedule, time_text
-from localvertex.api.schedules.scheduled_runs import ScheduledRuns, location_of
+from localvertex.api.schedules.cron import Cron
+from localvertex.api.schedules.firing import FiringReport, Schedule, ScheduledRuns, location_of, time_text
+from localvertex.store import record
 
 COLLECTION = "schedules"
+
+INPUT_FIELDS = (
+    "displayName",
+    "cron",
+    "startTime",
+    "endTime",
+    "maxRunCount",
+    "maxConcurrentRunCount",
+    "maxConcurrentActiveRunCount",
+    "allowQueueing",
+    "createPipelineJobRequest",
+)
+"""Fields that a user may set; the service sets the others."""
+
+_RECORD = {
+    "state!": frozenset({"ACTIVE", "PAUSED", "COMPLETED"}),
+    "lastScheduledRunResponse": {"runResponse": str},
+}
+"""What a record needs besides the fields of a request."""
+
+_PARENT = re.compile(r"projects/[A-Za-z0-9][A-Za-z0-9._:-]{0,127}/locations/[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")
 
 
 class Schedules:
@@ -34,13 +55,13 @@ class Schedules:
         self._runs = ScheduledRuns(jobs, log)
         self._waker = Waker(clock, self.fire_due, self.skip_missed, log)
         self._locks: dict[str, threading.RLock] = {}
-        store.expect(COLLECTION, check_record)
+        store.expect(COLLECTION, _RECORD, _check_record)
         jobs.when_one_ends(self._waker.wake)
 
-    def create(self, call: Call) -> dict[str, Any]:
+    def create(self, call: Call) -> JsonObject:
         """Create a schedule, which is ACTIVE at once."""
         body = messages.parse("Schedule", call.body)
-        number, now = str(uuid4().int >> 66), self.clock.now()
+        number, now = record.new_number(), self.clock.now()
         schedule = {"name": call.location.child(COLLECTION, number), "state": "ACTIVE", "startedRunCount": "0"}
         schedule |= {"createTime": time_text(now), "updateTime": time_text(now), "startTime": time_text(now)}
         schedule |= {key: body[key] for key in INPUT_FIELDS if key in body}
@@ -50,16 +71,16 @@ class Schedules:
         self._write(schedule)
         return schedule
 
-    def get(self, call: Call) -> dict[str, Any]:
+    def get(self, call: Call) -> JsonObject:
         """Return one schedule."""
         return records(self._store).get(call)
 
-    def list_all(self, call: Call) -> dict[str, Any]:
+    def list_all(self, call: Call) -> JsonObject:
         """List the schedules of a location."""
         fields = messages.field_names("Schedule")
         return page_of(call, records(self._store), fields=fields)
 
-    def delete(self, call: Call) -> dict[str, Any]:
+    def delete(self, call: Call) -> JsonObject:
         """Delete a schedule; the runs that it started continue."""
         with self._lock_of(call.resource_id):
             with suppress(Damaged):
@@ -67,7 +88,7 @@ class Schedules:
             self._store.remove(COLLECTION, call.resource_id)
         return finished_operation(call, "DeleteOperationMetadata")
 
-    def patch(self, call: Call) -> dict[str, Any]:
+    def patch(self, call: Call) -> JsonObject:
         """Change the fields that the mask names; runs that are due but have not started are skipped, as in the API."""
         body = messages.parse("Schedule", call.body)
         paths = [part.strip() for part in call.query.get("updateMask", "").split(",") if part.strip()]
@@ -88,7 +109,7 @@ class Schedules:
             self._write(schedule | {"updateTime": time_text(now)})
             return self._store.find(call, COLLECTION)
 
-    def pause(self, call: Call) -> dict[str, Any]:
+    def pause(self, call: Call) -> JsonObject:
         """Start no new runs until the schedule is resumed."""
         with self._lock_of(call.resource_id):
             now = self.clock.now()
@@ -98,7 +119,7 @@ class Schedules:
                 self._write(schedule | {"state": "PAUSED"} | times)
         return {}
 
-    def resume(self, call: Call) -> dict[str, Any]:
+    def resume(self, call: Call) -> JsonObject:
         """Start runs again; with `catchUp` the missed ones come first."""
         with self._lock_of(call.resource_id):
             now = self.clock.now()
@@ -214,12 +235,12 @@ class Schedules:
         with self._store.lock:
             return self._locks.setdefault(number, threading.RLock())
 
-    def _write(self, schedule: dict[str, Any], *, wake: bool = True) -> None:
+    def _write(self, schedule: JsonObject, *, wake: bool = True) -> None:
         self._store.write(COLLECTION, schedule["name"].rpartition("/")[2], schedule)
         if wake:
             self._waker.wake()
 
-    def _settled(self, call: Call, now: datetime) -> dict[str, Any]:
+    def _settled(self, call: Call, now: datetime) -> JsonObject:
         """Return a schedule to change, with every run that was started noted on it."""
         try:
             schedule = Schedule(self._store.find(call, COLLECTION))
@@ -230,7 +251,7 @@ class Schedules:
         firing.settle(schedule, now, self._runs)
         return schedule.content
 
-    def _check_pipeline(self, schedule: dict[str, Any]) -> None:
+    def _check_pipeline(self, schedule: JsonObject) -> None:
         """Refuse a pipeline that cannot run here, before its first run does."""
         request = schedule["createPipelineJobRequest"]
         self._jobs.check(location_of(request), request["pipelineJob"])
@@ -242,8 +263,46 @@ def records(store: Store) -> StoredRecords:
     return StoredRecords(store=store, collection=COLLECTION, large=large, stand_in=damaged_resource)
 
 
-def damaged_resource(call: Call, number: str, reason: str) -> dict[str, Any]:
+def damaged_resource(call: Call, number: str, reason: str) -> JsonObject:
     """Build the stand-in for a schedule whose record is damaged; it starts nothing."""
     text = f"INTERNAL: its record is damaged ({reason}); delete it and create it again"
     schedule = {"name": call.location.child(COLLECTION, number), "displayName": number}
     return schedule | {"state": "STATE_UNSPECIFIED", "lastScheduledRunResponse": {"runResponse": text}}
+
+
+def check(schedule: JsonObject) -> None:
+    """Refuse a schedule that could not run as written.
+
+    Raises:
+        ApiError: The error names the first wrong field.
+    """
+    if not 1 <= len(schedule.get("displayName", "")) <= 128:
+        raise invalid("displayName: expected 1 to 128 characters")
+    if "cron" not in schedule:
+        raise invalid("cron is missing, e.g. 'TZ=Europe/Berlin 0 3 * * 1'")
+    Cron.parse(schedule["cron"])
+    request = schedule.get("createPipelineJobRequest", {})
+    if not request.get("pipelineJob", {}).get("pipelineSpec"):
+        raise invalid(
+            "createPipelineJobRequest.pipelineJob.pipelineSpec is missing; this server schedules only pipeline jobs"
+        )
+    if not _PARENT.fullmatch(request.get("parent", "")):
+        raise invalid("createPipelineJobRequest.parent: expected projects/P/locations/L")
+    if int(schedule.get("maxConcurrentRunCount", 0)) < 1:
+        raise invalid("maxConcurrentRunCount: expected 1 or more")
+    for name in ("maxRunCount", "maxConcurrentActiveRunCount"):
+        if int(schedule.get(name, 1)) < 1:
+            raise invalid(f"{name}: expected 1 or more; leave it out for no limit")
+    if "endTime" in schedule and firing.time_of(schedule["endTime"]) <= firing.time_of(schedule["startTime"]):
+        raise invalid("endTime: expected a time after the start")
+
+
+def _check_record(schedule: JsonObject) -> None:
+    """Raise one of `UNUSABLE` when a stored schedule is damaged."""
+    check(schedule)
+    int(schedule["startedRunCount"])
+    times = ["createTime", "updateTime", "startTime", *(["nextRunTime"] if schedule["state"] != "COMPLETED" else [])]
+    times += [name for name in ("endTime", "lastPauseTime", "lastResumeTime") if name in schedule]
+    for name in times:
+        if firing.time_of(schedule[name]).tzinfo is None:
+            raise ValueError(f"{name} {schedule[name]!r} has no time zone")

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
+from localvertex._base.json_object import JsonObject
 from localvertex._base.lines import WriteLine
 from localvertex.api.endpoints.deployments import Deployments
 from localvertex.api.endpoints.endpoints import Endpoints
@@ -27,10 +27,10 @@ def local_endpoints(machine: Machine, log: WriteLine) -> Iterator[api_access.End
     deployments = Deployments(machine, log)
     endpoints = Endpoints(EndpointRecords(machine.work_dir), deployments)
 
-    def answer(call: EndpointCall) -> dict[str, Any]:
+    def answer(call: EndpointCall) -> JsonObject:
         location = Location(project=call.project, region=call.region)
         request = Call(location=location, resource_id=call.endpoint_id, body=call.body)
-        result: dict[str, Any] = getattr(endpoints, call.method)(request)
+        result: JsonObject = getattr(endpoints, call.method)(request)
         return result
 
     try:

@@ -1,8 +1,8 @@
 """The collections that steps may call, as `localvertex serve` and the endpoint of a run have them."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
+from localvertex._base.json_object import JsonObject
 from localvertex.api.endpoints.deployments import Deployments
 from localvertex.api.endpoints.endpoints import Endpoints
 from localvertex.api.endpoints.predictions import Predictions
@@ -13,7 +13,7 @@ from localvertex.api.rest.call import Call
 from localvertex.api.rest.store import Store
 from localvertex.values.buckets import Buckets
 
-Method = Callable[[Call], dict[str, Any]]
+Method = Callable[[Call], JsonObject]
 
 Methods = Mapping[str, tuple[str, str, Method]]
 """Of a collection: HTTP method, path after the collection's, implementation."""

@@ -8,14 +8,14 @@ import os
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 from zlib import crc32
 
+from localvertex._base.json_object import JsonObject
 from localvertex._base.lines import WriteLine
 
 FILE = "points"
 
-Point = dict[str, Any]
+Point = JsonObject
 """A TimeSeriesDataPoint in the API's JSON."""
 
 

@@ -1,17 +1,22 @@
 """Reading the records of tensorboards and what is in them."""
 
 from pathlib import Path
-from typing import Any
 
 from localvertex.api.rest.errors import not_found
+from localvertex.api.rest.records import Resource
 from localvertex.api.rest.store import Damaged, Store
 from localvertex.api.tensorboards import points
 from localvertex.api.tensorboards.place import Place
 
-Resource = dict[str, Any]
-
 VALUE_FIELDS = {"SCALAR": "scalar", "TENSOR": "tensor", "BLOB_SEQUENCE": "blobs"}
 """For each type of a time series the field of its points that has the value."""
+
+
+RECORD = {
+    **dict.fromkeys(("displayName", "description", "createTime!", "updateTime!"), str),
+    "labels": dict,
+}
+"""The shape of a record that is not damaged."""
 
 
 def read(store: Store, place: Place) -> Resource:
@@ -71,12 +76,3 @@ def damaged_resource(place: Place, reason: str) -> Resource:
     """Build the stand-in for a resource whose record is damaged."""
     description = f"its record is damaged ({reason}); delete it"
     return {"name": place.name, "displayName": place.id, "description": description}
-
-
-def check(resource: Resource) -> None:
-    """Raise one of `UNUSABLE` when a record is damaged."""
-    if not all(isinstance(resource.get(name, ""), str) for name in ("displayName", "valueType", "description")):
-        raise TypeError("a field is not a string")
-    if resource["name"].split("/")[-2] == "timeSeries" and resource["valueType"] not in VALUE_FIELDS:
-        raise ValueError(f"valueType {resource['valueType'][:100]!r}")
-    resource["createTime"].strip(), resource["updateTime"].strip(), resource.get("labels", {}).keys()

@@ -3,7 +3,6 @@
 import re
 import shutil
 from contextlib import suppress
-from uuid import uuid4
 
 from localvertex._base.userinput.spelling import join_or
 from localvertex.api.rest import messages
@@ -11,10 +10,11 @@ from localvertex.api.rest.call import Call
 from localvertex.api.rest.errors import ApiError, Status, invalid
 from localvertex.api.rest.listing import page
 from localvertex.api.rest.operations import finished_operation
+from localvertex.api.rest.records import Resource
 from localvertex.api.rest.store import Damaged, Store
 from localvertex.api.tensorboards import records
 from localvertex.api.tensorboards.place import TENSORBOARD, TIME_SERIES, Kind, Place
-from localvertex.api.tensorboards.records import VALUE_FIELDS, Resource
+from localvertex.api.tensorboards.records import VALUE_FIELDS
 from localvertex.store import record
 
 _ID = re.compile(r"[a-z0-9][a-z0-9-]{0,127}")
@@ -32,7 +32,8 @@ class Resources:
 
     def __init__(self, kind: Kind, store: Store) -> None:
         self.kind, self._store = kind, store
-        store.expect(kind.collection, records.check)
+        types = {"valueType!": frozenset(VALUE_FIELDS)} if kind is TIME_SERIES else {}
+        store.expect(kind.collection, records.RECORD | types)
 
     def create(self, call: Call) -> Resource:
         """Create a resource."""
@@ -144,7 +145,7 @@ class Resources:
 
     def _new_id(self, wanted: str) -> str:
         if (not wanted and not self.kind.is_id_required) or not self.kind.takes_id:
-            return str(uuid4().int >> 66)
+            return record.new_number()
         if not _ID.fullmatch(wanted):
             raise invalid(f"{self.kind.field}Id {wanted[:140]!r}: expected 1 to 128 lower-case letters, digits and '-'")
         return wanted

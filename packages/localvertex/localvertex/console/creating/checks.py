@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from localvertex._base.compiled import platforms
+from localvertex._base.json_object import JsonObject
 from localvertex._base.userinput.errors import UserError
 from localvertex.api.pipeline_jobs.pipeline_jobs import PipelineJobs
 from localvertex.api.rest.call import Location
@@ -37,7 +38,7 @@ class Checks:
     location: Location
     pipeline_jobs: PipelineJobs
 
-    def overview(self) -> dict[str, Any]:
+    def overview(self) -> JsonObject:
         """Return what the file is, its form, and what is known before the form is filled."""
         source, pipeline = self.source, self.source.pipeline
         job = request.pipeline_job(source, pipeline.job.parameters, request.Settings())
@@ -61,7 +62,7 @@ class Checks:
             "machine_check": self._machine_check(job),
         }
 
-    def of_form(self, body: Mapping[str, Any]) -> dict[str, Any]:
+    def of_form(self, body: Mapping[str, Any]) -> JsonObject:
         """Check a whole form: return what is wrong with it as `errors`, or else what depends on the values.
 
         Raises:
@@ -84,7 +85,7 @@ class Checks:
             **({"location": self.location.name, "request": job} if body.get("is_start") else {}),
         }
 
-    def _refusals(self, job: dict[str, Any], *, only_pipeline: bool = False) -> tuple[list[str], list[str]]:
+    def _refusals(self, job: JsonObject, *, only_pipeline: bool = False) -> tuple[list[str], list[str]]:
         """Return why the run cannot start here, and what differs from the service, one line each."""
         found = platforms.refusals(self.source.pipeline.platforms)
         try:
@@ -97,7 +98,7 @@ class Checks:
         names = [] if platforms.refusals(document) else platforms.harmless(document)
         return [_NO_FIELD.format(names=", ".join(names))] if names else []
 
-    def _machine_check(self, job: dict[str, Any]) -> dict[str, Any]:
+    def _machine_check(self, job: JsonObject) -> JsonObject:
         """Return what `python -m localvertex machines check` finds for these values in this region."""
         try:
             seen = examine_pipeline(job, region=self.location.region, today=None)
@@ -107,7 +108,7 @@ class Checks:
         return {"findings": [asdict(each) for each in found], "notes": seen.notes}
 
 
-def _object(body: Mapping[str, Any], name: str) -> dict[str, Any]:
+def _object(body: Mapping[str, Any], name: str) -> JsonObject:
     """Return a part of the form.
 
     Raises:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from localvertex._base.json_object import JsonObject
 from localvertex._base.userinput.spelling import did_you_mean, quote
 from localvertex.api.pipeline_jobs.pipeline_jobs import PipelineJobs
 from localvertex.api.rest.call import Location
@@ -25,19 +26,19 @@ class Creating:
         self._pipeline_jobs, self._work_dir = pipeline_jobs, pipeline_jobs.work_dir
 
     @local_route("GET", "/local/server")
-    def server(self, call: LocalCall) -> dict[str, Any]:
+    def server(self, call: LocalCall) -> JsonObject:
         """Describe the server."""
         return {"work_dir": str(self._work_dir.absolute()), "regions": _regions()}
 
     @local_route("GET", "/local/files")
-    def files(self, call: LocalCall) -> dict[str, Any]:
+    def files(self, call: LocalCall) -> JsonObject:
         """List the compiled files of the folder in which the server was started."""
         found = source.compiled_files().items()
         files = [{"path": path, "bytes": stat.st_size, "seconds": stat.st_mtime} for path, stat in found]
         return {"folder": source.short(source.FOLDER), "files": files}
 
     @local_route("POST", "/local/check")
-    def check(self, call: LocalCall) -> dict[str, Any]:
+    def check(self, call: LocalCall) -> JsonObject:
         """Describe a pipeline; with `parameters`, check a whole form.
 
         Raises:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from localvertex._base.compiled.parameters import EXAMPLES, ParameterSpec, ParameterType, convert_all, from_text, hint
+from localvertex._base.json_object import JsonObject
 from localvertex._base.userinput.errors import UserError
 from localvertex._base.userinput.reading import parse_json
 from localvertex.console.creating.source import Source
@@ -18,7 +19,7 @@ MAX_TEXT = 20_000
 _JSON_TYPES = (ParameterType.LIST, ParameterType.STRUCT)
 
 
-def parameters(source: Source) -> list[dict[str, Any]]:
+def parameters(source: Source) -> list[JsonObject]:
     """Return the fields for the parameters; a value is its text in the form, or None."""
     fields = []
     for name, spec in source.pipeline.root.input_parameters.items():
@@ -53,12 +54,12 @@ def _text_or_none(value: Any, kind: ParameterType) -> str | None:
     return None if value is None else as_text(value, kind)
 
 
-def read_parameters(source: Source, texts: Mapping[str, Any]) -> tuple[dict[str, Any], Details]:
+def read_parameters(source: Source, texts: Mapping[str, Any]) -> tuple[JsonObject, Details]:
     """Return the values of the texts in the form, and what is wrong with them.
 
     For a PipelineJob, a parameter without a text gets its default, not the value that the file has.
     """
-    declared, values, wrong = source.pipeline.root.input_parameters, dict[str, Any](), Details()
+    declared, values, wrong = source.pipeline.root.input_parameters, JsonObject(), Details()
     for name, text in texts.items():
         try:
             values |= _value(name, text, declared)
@@ -75,7 +76,7 @@ def read_parameters(source: Source, texts: Mapping[str, Any]) -> tuple[dict[str,
     return values, wrong
 
 
-def _value(name: str, text: Any, declared: Mapping[str, ParameterSpec]) -> dict[str, Any]:
+def _value(name: str, text: Any, declared: Mapping[str, ParameterSpec]) -> JsonObject:
     """Return the value of one text.
 
     Raises:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from localvertex._base.compiled.parameters import ParameterType
+from localvertex._base.json_object import JsonObject
 from localvertex.api.pipeline_jobs.request import INPUT_FIELDS
 from localvertex.api.rest import messages
 from localvertex.console.creating.form import Details, as_text
@@ -31,7 +32,7 @@ _OWN_LABELS = "vertex-ai-pipelines-"
 _TYPES: dict[str, type] = {"display_name": str, "labels": dict, "fail_fast": bool, "use_cache": bool}
 
 
-def settings_of(source: Source) -> dict[str, Any]:
+def settings_of(source: Source) -> JsonObject:
     """Return the settings that the file has itself, with which the form begins."""
     document = source.documents[0] if source.is_job else {}
     given = document.get("labels")
@@ -67,7 +68,7 @@ def read_settings(body: Mapping[str, Any]) -> tuple[Settings, Details]:
     return Settings(**given), wrong
 
 
-def pipeline_job(source: Source, values: Mapping[str, Any], settings: Settings) -> dict[str, Any]:
+def pipeline_job(source: Source, values: Mapping[str, Any], settings: Settings) -> JsonObject:
     """Return the body of Vertex AI's create request.
 
     Args:
@@ -96,7 +97,7 @@ def pipeline_job(source: Source, values: Mapping[str, Any], settings: Settings) 
     return {name: each for name, each in job.items() if each}
 
 
-def _without_cache(spec: dict[str, Any]) -> dict[str, Any]:
+def _without_cache(spec: JsonObject) -> JsonObject:
     """Return the pipeline with caching off in each task, which is what the SDK sends for `enable_caching=False`."""
     spec = copy.deepcopy(spec)
     # A null in the file counts as absent.

@@ -12,6 +12,7 @@ from typing import Any
 
 from localvertex._base.compiled.load import documents_of, pipeline_of
 from localvertex._base.compiled.spec import Pipeline
+from localvertex._base.json_object import JsonObject
 from localvertex._base.userinput import reading
 from localvertex._base.userinput.errors import UserError
 from localvertex.api.rest.errors import invalid
@@ -38,7 +39,7 @@ class Source:
     content: str
     path: str
     """The file as a command names it."""
-    documents: list[dict[str, Any]]
+    documents: list[JsonObject]
     pipeline: Pipeline
     parameters: Mapping[str, Any] = field(default_factory=dict)
     """Initial values of the form, from the earlier run or a PipelineJob."""
@@ -119,7 +120,7 @@ def _source(content: str, name: str, path: str, **values: Any) -> Source:
 
 
 @lru_cache(maxsize=2)
-def _parse(content: str, name: str) -> tuple[list[dict[str, Any]], Pipeline]:
+def _parse(content: str, name: str) -> tuple[list[JsonObject], Pipeline]:
     """Read a compiled file. A form is checked after each change, and YAML takes about a second per MiB to read."""
     if not content.strip():
         raise UserError(f"{name} is empty; expected JSON or YAML")

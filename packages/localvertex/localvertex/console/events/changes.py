@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
+from localvertex._base.json_object import JsonObject
 from localvertex.api.rest.store import UNUSABLE
 from localvertex.console.events.stream import LAST, Event
 from localvertex.console.runs.folders import step_folder
@@ -20,7 +20,7 @@ class RunChanges:
         self._records, self._run_dir = records, run_dir
         self._watched = records.watch(run_dir)
         self._seen: Reading | None = None
-        self._tasks: dict[str, dict[str, Any]] = {}
+        self._tasks: dict[str, JsonObject] = {}
         self._is_first = True
 
     def __call__(self) -> Iterator[Event]:

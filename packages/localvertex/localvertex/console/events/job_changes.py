@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
+from localvertex._base.json_object import JsonObject
 from localvertex.api.jobs.custom_jobs import CustomJobs
 from localvertex.api.rest.errors import ApiError
 from localvertex.console.events.stream import LAST
@@ -28,7 +28,7 @@ class JobChanges:
     def __call__(self) -> Iterator[Message]:
         """Return the messages since the last call."""
         content = self._watched.read().content
-        entry: dict[str, Any] = next((each for each in content.get("tasks", []) if each["path"] == self._task), {})
+        entry: JsonObject = next((each for each in content.get("tasks", []) if each["path"] == self._task), {})
         is_running = bool(content) and not State(content["state"]).is_final
         yield from self._live.poll(entry.get("custom_job"), is_running=is_running)
 

@@ -15,17 +15,17 @@ The events of `GET /local/events?run=ID&log=T&file=F&job=T`; without `run`, only
 
 import asyncio
 from collections.abc import Callable, Iterable
-from typing import Any
 
 from anyio import CapacityLimiter, create_task_group, to_thread
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
+from localvertex._base.json_object import JsonObject
 from localvertex._base.json_text import encode
 from localvertex.api.rest.errors import Status, error_body
 from localvertex.api.rest.json_response import JsonResponse
 
-Event = tuple[str, dict[str, Any]]
+Event = tuple[str, JsonObject]
 """Name and content."""
 
 LAST = "end"

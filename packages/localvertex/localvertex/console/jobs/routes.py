@@ -1,8 +1,8 @@
 """The routes of custom jobs, of a run's steps and of the API."""
 
 from pathlib import Path
-from typing import Any
 
+from localvertex._base.json_object import JsonObject
 from localvertex.api.jobs.custom_jobs import CustomJobs
 from localvertex.api.rest.errors import ApiError, Status, not_found
 from localvertex.console.local_route import LocalCall, local_route
@@ -28,20 +28,20 @@ class JobRoutes:
         self._records, self._custom_jobs = records, custom_jobs
 
     @local_route("GET", "/local/runs/{id:id}/job")
-    def of_run(self, call: LocalCall) -> dict[str, Any]:
+    def of_run(self, call: LocalCall) -> JsonObject:
         """Return the job of a step, with its curves."""
         task = call.query.get("task", "")
         _, status, is_running = self._of_run(call.path["id"], task)
         return _answer(LiveJob(task), status, is_running=is_running)
 
     @local_route("GET", "/local/jobs/{id:id}")
-    def of_api(self, call: LocalCall) -> dict[str, Any]:
+    def of_api(self, call: LocalCall) -> JsonObject:
         """Return a job of the API, with its curves."""
         job, folder = self._custom_jobs.find(call.path["id"])
         return {"job": job} | _answer(LiveJob(), StatusFile.read(folder), is_running=is_running(job))
 
     @local_route("POST", "/local/{kind}/{id:id}:fault")
-    def fault(self, call: LocalCall) -> dict[str, Any]:
+    def fault(self, call: LocalCall) -> JsonObject:
         """Ask the job of a step, or a job of the API, for a fault."""
         kind, number = call.path["kind"], call.path["id"]
         if kind == "jobs":
@@ -56,7 +56,7 @@ class JobRoutes:
             raise _refuse(f"the {kind[:-1]} {number} is not running")
         return _request(folder, status, call)
 
-    def _of_run(self, run_id: str, task: str) -> tuple[Path, dict[str, Any], bool]:
+    def _of_run(self, run_id: str, task: str) -> tuple[Path, JsonObject, bool]:
         """Return the folder of a step, the status of its job, and whether the run is running."""
         run_dir = find_run(self._records.work_dir, run_id)
         folder = step_folder(run_dir, task)
@@ -67,19 +67,19 @@ class JobRoutes:
         return folder, entries[0]["custom_job"], not State(reading.content["state"]).is_final
 
 
-def is_running(job: dict[str, Any]) -> bool:
+def is_running(job: JsonObject) -> bool:
     """Return whether a job of the API has not ended."""
     return job["state"] not in FINAL_STATES
 
 
-def _answer(job: LiveJob, status: dict[str, Any] | None, *, is_running: bool) -> dict[str, Any]:
+def _answer(job: LiveJob, status: JsonObject | None, *, is_running: bool) -> JsonObject:
     """Return everything that a stream would begin with."""
     messages = job.poll(status, is_running=is_running)
     found = next((content for name, content in messages if name == "job"), {})
     return found | {"steps": [content for name, content in messages if name == "steps"]}
 
 
-def _request(folder: Path, status: dict[str, Any] | None, call: LocalCall) -> dict[str, Any]:
+def _request(folder: Path, status: JsonObject | None, call: LocalCall) -> JsonObject:
     """Write the request that a body describes."""
     try:
         if status and not shape.is_custom_job(status):

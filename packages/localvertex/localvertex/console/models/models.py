@@ -1,17 +1,97 @@
 """The models of the registry with their versions: aliases, metrics, origin, endpoints and files."""
 
+from collections import defaultdict
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
+from localvertex._base.json_object import JsonObject
+from localvertex.api.endpoints.records import EndpointRecords
 from localvertex.api.models.registered import Registered
 from localvertex.api.rest.errors import ApiError, Status, not_found
-from localvertex.api.rest.store import ID, UNUSABLE, Store
+from localvertex.api.rest.store import ID, UNUSABLE, Damaged, Store
 from localvertex.console.local_route import LocalCall, local_route
-from localvertex.console.models import measures
-from localvertex.console.models.origins import Origins
-from localvertex.console.runs.outputs import Content
+from localvertex.console.runs.outputs import Content, RunOutputs, place_in
 from localvertex.show.view.artifacts import files_of
 from localvertex.store.model_versions import UPDATED, ModelVersions
-from localvertex.store.models.reading import CHAMPION, DEFAULT, FILES, MODEL, object_in
+from localvertex.store.models import evaluations
+from localvertex.store.models.reading import CHAMPION, DEFAULT, FILES, MODEL, SOURCE, UPLOADED_BY, object_in
+
+_LABEL = "dataset"
+"""The label of a version with the beginning of its dataset's fingerprint."""
+
+_MAX_DATASETS = 5
+
+
+class _Origins:
+    """The runs and endpoints of the work folder, read once for all versions of an answer.
+
+    Args:
+        store: The records of the server.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._work_dir = store.folder.parent
+        every = {name: (each.content or {})["outputs"] for name, each in store.index.summaries(RunOutputs(store))}
+        self.runs: dict[str, Content] = {name: each for name, each in every.items() if each}
+        self._by_uuid = {content["uuid"]: name for name, content in self.runs.items() if content["uuid"]}
+        self._by_model: dict[str, str] = {}
+        for name in sorted(self.runs, key=lambda each: str(self.runs[each]["create_time"]), reverse=True):
+            # Later runs may have read a version that an earlier one registered.
+            self._by_model |= {resource.rpartition("/")[2]: name for resource in self.runs[name]["models"]}
+        self.endpoints = _endpoints(EndpointRecords(self._work_dir))
+        """Where each version is deployed, by the id of the model and its number."""
+
+    def run_of(self, model_id: str, number: str, content: Content) -> str:
+        """Return the id of the run that registered a version, empty if it is not known or was deleted.
+
+        Args:
+            model_id: Of the model.
+            number: Of the version.
+            content: Its model.json as it is.
+        """
+        uuid = str(content.get(UPLOADED_BY, "")).partition("/")[0]
+        place = place_in(str(content.get(SOURCE, "")), str(self._work_dir)) or {"run": ""}
+        found = (self._by_uuid.get(uuid), place["run"], self._by_model.get(f"{model_id}@{number}"))
+        return next((each for each in found if each in self.runs), None) or ""
+
+    def datasets_of(self, run: str, labels: Any) -> list[str]:
+        """Return the fingerprints of the datasets of a version, by its label or else from its run.
+
+        Args:
+            run: Its run.
+            labels: Its labels.
+        """
+        every = self.runs.get(run, {}).get("datasets", [])
+        label = labels.get(_LABEL) if isinstance(labels, dict) else None
+        if isinstance(label, str) and label:
+            return [next((each for each in every if each.startswith(label)), label)]
+        return [*dict.fromkeys(every)][:_MAX_DATASETS]
+
+
+def _endpoints(records: EndpointRecords) -> dict[tuple[str, str], list[Content]]:
+    """Return the endpoints by model and version; a damaged record counts for none."""
+    found: defaultdict[tuple[str, str], list[Content]] = defaultdict(list)
+    for endpoint_id in records.ids:
+        with suppress(Damaged):
+            endpoint = records.read(endpoint_id) or {}
+            for each in endpoint.get("deployedModels", []):
+                row = {
+                    "name": endpoint["name"],
+                    "display_name": endpoint["displayName"],
+                    "deployed_model": each["id"],
+                    "traffic": endpoint["trafficSplit"].get(each["id"], 0),
+                }
+                found[each["model"].rpartition("/")[2], each["modelVersionId"]].append(row)
+    return dict(found)
+
+
+_CONFIDENCE = "confidenceMetrics"
+"""In Google's schema of classification metrics: figures for each threshold."""
+
+_SETTINGS = ("confidenceThreshold", "maxPredictions")
+
+_MAX_EVALUATIONS = 50
 
 
 class ModelCatalogue:
@@ -25,18 +105,18 @@ class ModelCatalogue:
         self._store, self._registered = store, Registered(store.folder.parent)
 
     @local_route("GET", "/local/models")
-    def list_all(self, _: LocalCall) -> dict[str, Any]:
+    def list_all(self, _: LocalCall) -> JsonObject:
         """Return all models, the last changed one first, with the metrics of the champion or else of the default."""
         found = [self._registered.versions(each) for each in self._registered.ids if ID.fullmatch(each)]
-        origins = Origins(self._store)
+        origins = _Origins(self._store)
         rows = [_summary(each, origins) for each in found if each.numbers]
         return {"models": sorted(rows, key=lambda row: (row["update_time"], row["id"]), reverse=True)}
 
     @local_route("GET", "/local/models/{id:id}/{version:id}")
-    def get(self, call: LocalCall) -> dict[str, Any]:
+    def get(self, call: LocalCall) -> JsonObject:
         """Return a version by its number or alias, and a row for each version of the model, the newest first."""
         versions, number = self._find(call)
-        origins, (aliases, problem) = Origins(self._store), _aliases(versions)
+        origins, (aliases, problem) = _Origins(self._store), _aliases(versions)
         rows = [_row(versions, each, aliases, origins) for each in reversed(versions.numbers)]
         chosen = next((row for row in rows if row["version"] == number), None)
         if chosen is None:
@@ -51,7 +131,7 @@ class ModelCatalogue:
             "labels": content.get("labels", {}),
             "container": container if isinstance(container, dict) else None,
             "parameters": origins.runs.get(chosen["run"], {}).get("parameters", {}),
-            "evaluations": measures.all_evaluations(folder),
+            "evaluations": _all_evaluations(folder),
             **files_of(folder / FILES),
             "aliases_problem": problem,
             "versions": rows,
@@ -74,7 +154,7 @@ class ModelCatalogue:
             return versions, name if name in numbers else numbers[-1]
 
 
-def _summary(versions: ModelVersions, origins: Origins) -> Content:
+def _summary(versions: ModelVersions, origins: _Origins) -> Content:
     """Return the row of a model."""
     aliases, problem = _aliases(versions)
     numbers = versions.numbers
@@ -95,7 +175,7 @@ def _summary(versions: ModelVersions, origins: Origins) -> Content:
     }
 
 
-def _row(versions: ModelVersions, number: str, aliases: dict[str, str], origins: Origins) -> Content:
+def _row(versions: ModelVersions, number: str, aliases: dict[str, str], origins: _Origins) -> Content:
     """Return what lists show of a version; a damaged one has a reason."""
     folder, problem, content = versions.folder / number, "", Content()
     try:
@@ -109,7 +189,7 @@ def _row(versions: ModelVersions, number: str, aliases: dict[str, str], origins:
         "version_description": str(content.get("version_description", "")),
         "create_time": str(content.get("create_time", "")),
         "update_time": str(content.get(UPDATED, "")),
-        "metrics": measures.figures(measures.all_evaluations(folder)),
+        "metrics": figures(_all_evaluations(folder)),
         "run_metrics": origins.runs.get(run, {}).get("metrics", {}),
         "run": run,
         "datasets": origins.datasets_of(run, content.get("version_labels", content.get("labels"))),
@@ -132,3 +212,45 @@ def _content(versions: ModelVersions, number: str) -> Content:
         return versions.content(number)
     except (OSError, *UNUSABLE):
         return {}
+
+
+def _all_evaluations(version: Path) -> list[Content]:
+    """Return the evaluations of the version in a folder, the newest first; a damaged one has a reason."""
+    found = [_evaluation(version, each) for each in evaluations.ids(version)]
+    return sorted(found, key=lambda each: each["create_time"], reverse=True)[:_MAX_EVALUATIONS]
+
+
+def figures(every: list[Content]) -> Content:
+    """Return the figures of the newest evaluation that has some."""
+    return next((each["figures"] for each in every if each["figures"]), {})
+
+
+def _evaluation(version: Path, evaluation_id: str) -> Content:
+    try:
+        content = evaluations.content(version, evaluation_id)
+    except (OSError, ValueError) as error:
+        return {"id": evaluation_id, "name": "", "create_time": "", "schema": "", "figures": {}, "problem": str(error)}
+    metrics = content.get("metrics")
+    return {
+        "id": evaluation_id,
+        "name": str(content.get("display_name", "")),
+        "create_time": str(content.get("create_time", "")),
+        "schema": str(content.get("metrics_schema_uri", "")),
+        "figures": _figures(metrics) if isinstance(metrics, dict) else {},
+        "metrics": metrics,
+        "problem": "",
+    }
+
+
+def _figures(metrics: Content) -> Content:
+    """Return the numbers in metrics of any schema, including a single threshold's."""
+    found = {name: value for name, value in metrics.items() if _is_number(value)}
+    rows = metrics.get(_CONFIDENCE)
+    if isinstance(rows, list) and len(rows) == 1 and isinstance(rows[0], dict):
+        only = {name: value for name, value in rows[0].items() if _is_number(value) and name not in _SETTINGS}
+        found = only | found
+    return found
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

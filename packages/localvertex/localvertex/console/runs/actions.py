@@ -1,7 +1,6 @@
 """Retry, stop and delete, for every run of the work folder."""
 
-from typing import Any
-
+from localvertex._base.json_object import JsonObject
 from localvertex.api.pipeline_jobs.pipeline_jobs import PipelineJobs
 from localvertex.api.rest.errors import ApiError, Status, invalid
 from localvertex.console.local_route import LocalCall, local_route
@@ -25,13 +24,13 @@ class RunActions:
         self._jobs = jobs
 
     @local_route("POST", "/local/runs/{id:id}:retry")
-    def _retry(self, call: LocalCall) -> dict[str, Any]:
+    def _retry(self, call: LocalCall) -> JsonObject:
         """Resume a run; its finished steps are not run again."""
         self._jobs.retry(call.path["id"])
         return {}
 
     @local_route("POST", "/local/runs/{id:id}:stop")
-    def _stop(self, call: LocalCall) -> dict[str, Any]:
+    def _stop(self, call: LocalCall) -> JsonObject:
         """Stop a run, with `at_once` without grace time for its processes; one that has ended is unchanged."""
         run_id, at_once = call.path["id"], call.body.get("at_once", False)
         if not isinstance(at_once, bool):
@@ -43,7 +42,7 @@ class RunActions:
         return {}
 
     @local_route("DELETE", "/local/runs/{id:id}")
-    def _delete(self, call: LocalCall) -> dict[str, Any]:
+    def _delete(self, call: LocalCall) -> JsonObject:
         """Delete a run that has ended, with all its files."""
         self._jobs.remove(call.path["id"])
         return {}

@@ -3,8 +3,7 @@
 They are contexts of the metadata. Runs of pipelines in an experiment are contexts, too, with the rows of the runs.
 """
 
-from typing import Any
-
+from localvertex._base.json_object import JsonObject
 from localvertex.api.rest.store import Store
 from localvertex.console.local_route import LocalCall, local_route
 from localvertex.console.runs.listing import RunList
@@ -30,7 +29,7 @@ class Experiments:
         self._store, self._runs, self._pages = store, runs, Pages()
 
     @local_route("GET", "/local/experiments")
-    def page(self, call: LocalCall) -> dict[str, Any]:
+    def page(self, call: LocalCall) -> JsonObject:
         """Return one page of the runs of experiments as `/local/runs` does; `pipeline` is the experiment.
 
         Raises:

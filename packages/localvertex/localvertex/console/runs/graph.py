@@ -5,12 +5,12 @@ from contextlib import suppress
 from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 from urllib.parse import unquote
 
 from localvertex._base.compiled.load import documents_of, load, pipeline_of
 from localvertex._base.compiled.spec import Pipeline
-from localvertex.api.rest.errors import ApiError, Status, invalid
+from localvertex._base.json_object import JsonObject
+from localvertex.api.rest.errors import Status, invalid, refusing
 from localvertex.console.local_route import LocalCall, local_route
 from localvertex.console.runs import folders
 from localvertex.show.view import graph, shape
@@ -26,7 +26,7 @@ class Graphs:
         self._work_dir = work_dir
 
     @local_route("GET", "/local/runs/{id:id}/graph")
-    def of_run(self, call: LocalCall) -> dict[str, Any]:
+    def of_run(self, call: LocalCall) -> JsonObject:
         """Return the graph of a run.
 
         `closed` has the ids of its closed groups, each URL-encoded, after commas; by default those it did not take.
@@ -40,7 +40,7 @@ class Graphs:
         return _draw(_pipeline(copy, copy.stat().st_mtime_ns), lines if closed is None else _close(closed), lines)
 
     @local_route("POST", "/local/graph")
-    def of_content(self, call: LocalCall) -> dict[str, Any]:
+    def of_content(self, call: LocalCall) -> JsonObject:
         """Return the graph of a compiled file whose text is `content`."""
         content, closed = call.body.get("content"), call.body.get("closed", "")
         if not isinstance(content, str) or not isinstance(closed, str):
@@ -59,8 +59,6 @@ def _close(text: str) -> Set[str]:
     return {unquote(each) for each in text.split(",") if each}
 
 
-def _draw(pipeline: Pipeline, closed: Set[str], lines: Set[str] = frozenset()) -> dict[str, Any]:
-    try:
+def _draw(pipeline: Pipeline, closed: Set[str], lines: Set[str] = frozenset()) -> JsonObject:
+    with refusing(Status.FAILED_PRECONDITION, graph.NotDrawn):
         return asdict(graph.draw(pipeline, closed, lines))
-    except graph.NotDrawn as error:
-        raise ApiError(Status.FAILED_PRECONDITION, str(error)) from None

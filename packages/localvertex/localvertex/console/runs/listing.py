@@ -1,8 +1,8 @@
 """The list of all runs of the work folder, from the index: a page reads only the records that have changed."""
 
 import time
-from typing import Any
 
+from localvertex._base.json_object import JsonObject
 from localvertex.api.rest.store import Store
 from localvertex.console.local_route import LocalCall, local_route
 from localvertex.console.runs.outputs import RunOutputs
@@ -23,7 +23,7 @@ class RunList:
         self._seen: tuple[str, list[Row]] = "", [{}]
 
     @local_route("GET", "/local/runs")
-    def page(self, call: LocalCall) -> dict[str, Any]:
+    def page(self, call: LocalCall) -> JsonObject:
         """Return one page of the rows that pass a filter, newest first.
 
         Raises:

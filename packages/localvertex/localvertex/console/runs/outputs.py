@@ -7,6 +7,7 @@ from contextlib import suppress
 from pathlib import PurePosixPath
 from typing import Any
 
+from localvertex._base.json_object import JsonObject
 from localvertex.api.pipeline_jobs.records import RunFiles
 from localvertex.api.pipeline_jobs.view import state_and_error
 from localvertex.api.rest.index import Signature, Summary
@@ -26,7 +27,7 @@ _MAX_ENTRIES, _MAX_CHARACTERS = 100, 1_000
 _MAX_PROBLEM = 400
 """Characters of what is wrong with a record."""
 
-Content = dict[str, Any]
+Content = JsonObject
 
 
 class RunOutputs(RunFiles):

@@ -5,10 +5,10 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 from weakref import WeakValueDictionary
 
 from localvertex._base.compiled import load
+from localvertex._base.json_object import JsonObject
 from localvertex._base.userinput.errors import UserError
 from localvertex.api.pipeline_jobs.view import state_and_error, was_started_here
 from localvertex.api.rest.errors import ApiError, Status
@@ -27,7 +27,7 @@ _LOCK_SECONDS = 2.0
 class Reading:
     """A record at one moment."""
 
-    content: dict[str, Any]
+    content: JsonObject
     problem: str = ""
     """Why it cannot be read; empty if it can."""
     is_removed: bool = False
@@ -92,7 +92,7 @@ class WatchedRuns:
         with self._lock:
             return self._watched.setdefault(run_dir, Watched(run_dir))
 
-    def content(self, run_dir: Path) -> dict[str, Any]:
+    def content(self, run_dir: Path) -> JsonObject:
         """Return the record of a run.
 
         Raises:
@@ -103,7 +103,7 @@ class WatchedRuns:
             raise ApiError(Status.FAILED_PRECONDITION, reading.problem)
         return reading.content
 
-    def fields(self, run_dir: Path, content: dict[str, Any]) -> dict[str, Any]:
+    def fields(self, run_dir: Path, content: JsonObject) -> JsonObject:
         """Return the fields of a run: its record, and the console's additions."""
         resource = job_of(self._store, run_dir.name)
         is_running = not State(content["state"]).is_final
@@ -119,7 +119,7 @@ class WatchedRuns:
             "has_page": (run_dir / record.PAGE).is_file(),
         }
 
-    def answer(self, run_dir: Path) -> dict[str, Any]:
+    def answer(self, run_dir: Path) -> JsonObject:
         """Return the whole record, with the description and the defaults of the compiled file."""
         reading = self.watch(run_dir).read()
         if not reading.content:
@@ -127,7 +127,7 @@ class WatchedRuns:
         return self.fields(run_dir, reading.content) | _of_file(run_dir) | {"tasks": reading.content["tasks"]}
 
 
-def _without_running_tasks(content: dict[str, Any]) -> dict[str, Any]:
+def _without_running_tasks(content: JsonObject) -> JsonObject:
     """Return the record of a run; when its process was killed, no task is running any more."""
     if not State(content["state"]).is_final:
         return content
@@ -137,7 +137,7 @@ def _without_running_tasks(content: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _of_file(run_dir: Path) -> dict[str, Any]:
+def _of_file(run_dir: Path) -> JsonObject:
     """Return the description and the default values of the compiled file; nothing when it cannot be read."""
     try:
         return fields.of_file(load.load(run_folder.pipeline_copy(run_dir)).pipeline)

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any, NamedTuple
 
-Row = dict[str, Any]
+from localvertex._base.json_object import JsonObject
+
+Row = JsonObject
 
 DAMAGED = "DAMAGED"
 """The state of a run whose record cannot be read."""

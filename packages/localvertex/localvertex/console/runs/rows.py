@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
 
+from localvertex._base.json_object import JsonObject
 from localvertex._base.userinput.spelling import camel
 from localvertex.api.rest import filters
 from localvertex.api.rest.errors import invalid
@@ -25,7 +26,7 @@ class Pages:
     def __init__(self) -> None:
         self._seen = list[Row](), _columns([])
 
-    def page(self, rows: list[Row], query: Mapping[str, str]) -> dict[str, Any]:
+    def page(self, rows: list[Row], query: Mapping[str, str]) -> JsonObject:
         """Return one page of the rows that pass a filter, by default the newest first.
 
         Args:
@@ -81,7 +82,7 @@ def _in_order(rows: list[Row], text: str, token: str) -> list[tuple[list[Any], R
         raise invalid(f"page_token {token[:100]!r}: expected the next_page_token of the page before") from None
 
 
-def _columns(rows: list[Row]) -> dict[str, Any]:
+def _columns(rows: list[Row]) -> JsonObject:
     """Return the parameters that differ, numbers first, and the ranges of metrics by pipeline."""
     values: defaultdict[str, set[str]] = defaultdict(set)
     ranges: defaultdict[str, dict[str, tuple[float, float]]] = defaultdict(dict)

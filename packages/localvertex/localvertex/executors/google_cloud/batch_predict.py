@@ -5,8 +5,9 @@ import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
+from localvertex._base.json_object import JsonObject
 from localvertex._base.userinput.errors import UserError
 from localvertex.containers.choice import Choice
 from localvertex.containers.serving import batch
@@ -36,7 +37,7 @@ LOG = "container.log"
 
 _ID = re.compile(r"[A-Za-z0-9_-]+")
 
-Message = dict[str, Any]
+Message = JsonObject
 
 
 class BatchPredictExecutor(LauncherExecutor):

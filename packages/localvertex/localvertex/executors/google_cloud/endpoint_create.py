@@ -4,9 +4,8 @@ from typing import ClassVar
 
 from localvertex.executors.attempt import Attempt
 from localvertex.executors.google_cloud.endpoints import LAUNCHER, call_of, local_endpoints, payload_of, write_operation
-from localvertex.executors.launcher import LauncherExecutor, launcher_options, target, vertex_uri, warn_of_location
+from localvertex.executors.launcher import LauncherExecutor, launcher_options, target, warn_of_location, write_artifact
 from localvertex.processes import logs
-from localvertex.store import executor_files
 
 
 class EndpointCreateExecutor(LauncherExecutor):
@@ -27,9 +26,7 @@ class EndpointCreateExecutor(LauncherExecutor):
             operation = endpoints(call)
         write_operation(attempt, options, operation)
         name = operation["response"]["name"]
-        planned = attempt.executor_input["outputs"]["artifacts"]["endpoint"]["artifacts"][0]
-        artifact = planned | {"uri": vertex_uri(name, location), "metadata": {"resourceName": name}}
-        executor_files.write_output(attempt.executor_input, {"endpoint": artifact})
+        write_artifact(attempt, "endpoint", name, location)
         logs.add(attempt.log, f"created {name}")
         attempt.report_exit(0)
 

@@ -2,8 +2,9 @@
 
 import re
 from contextlib import AbstractContextManager
-from typing import Any, Literal
+from typing import Literal
 
+from localvertex._base.json_object import JsonObject
 from localvertex.errors import TaskFailed
 from localvertex.executors.api_access import EndpointCall, Endpoints
 from localvertex.executors.attempt import Attempt
@@ -18,9 +19,9 @@ _NAME = re.compile(
 )
 
 
-def payload_of(template: str, attempt: Attempt) -> dict[str, Any]:
+def payload_of(template: str, attempt: Attempt) -> JsonObject:
     """Return a launcher's payload without what it does not send."""
-    payload: dict[str, Any] = without_empty(launcher_payload(template, attempt))
+    payload: JsonObject = without_empty(launcher_payload(template, attempt))
     return payload
 
 
@@ -37,7 +38,7 @@ def local_endpoints(attempt: Attempt) -> AbstractContextManager[Endpoints]:
 
 
 def call_of(
-    method: Literal["create", "get", "deploy", "undeploy", "delete"], name: str, body: dict[str, Any]
+    method: Literal["create", "get", "deploy", "undeploy", "delete"], name: str, body: JsonObject
 ) -> EndpointCall:
     """Build a call about an endpoint.
 
@@ -52,7 +53,7 @@ def call_of(
     return EndpointCall(method=method, project=project, region=region, endpoint_id=endpoint_id, body=body)
 
 
-def write_operation(attempt: Attempt, options: dict[str, str], operation: dict[str, Any]) -> None:
+def write_operation(attempt: Attempt, options: dict[str, str], operation: JsonObject) -> None:
     """Write the `gcp_resources` of a long-running operation, as lro_remote_runner.py of GCPC 2.22 does."""
     name = str(operation["name"])
     write_resource(attempt, options, "VertexLro", name, name.split("/")[3])

@@ -1,8 +1,9 @@
 """ModelDeployOp and ModelUndeployOp: models of the local registry at endpoints of the work folder."""
 
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
+from localvertex._base.json_object import JsonObject
 from localvertex.errors import TaskFailed
 from localvertex.executors.attempt import Attempt
 from localvertex.executors.google_cloud.endpoints import LAUNCHER, call_of, local_endpoints, payload_of, write_operation
@@ -47,7 +48,7 @@ class ModelUndeployExecutor(LauncherExecutor):
         options = launcher_options(attempt.arguments())
         payload = payload_of(options["payload"], attempt)
         endpoint, model = str(payload.get("endpoint", "")), str(payload.get("model", ""))
-        body: dict[str, Any] = {"traffic_split": payload["traffic_split"]} if "traffic_split" in payload else {}
+        body: JsonObject = {"traffic_split": payload["traffic_split"]} if "traffic_split" in payload else {}
         call = call_of("undeploy", endpoint, body)
         with local_endpoints(attempt) as endpoints:
             body["deployed_model_id"] = _deployed_id(endpoints(replace(call, method="get")), model)
@@ -56,7 +57,7 @@ class ModelUndeployExecutor(LauncherExecutor):
         attempt.report_exit(0)
 
 
-def _deployed_id(endpoint: dict[str, Any], model: str) -> str:
+def _deployed_id(endpoint: JsonObject, model: str) -> str:
     """Return the id of the first deployed model with a name, of any version if the name has none.
 
     Raises:

@@ -5,9 +5,8 @@ from typing import ClassVar
 
 from localvertex.errors import TaskFailed
 from localvertex.executors.attempt import Attempt
-from localvertex.executors.launcher import LauncherExecutor, launcher_options, target, vertex_uri, warn_of_location
+from localvertex.executors.launcher import LauncherExecutor, launcher_options, target, warn_of_location, write_artifact
 from localvertex.processes import logs
-from localvertex.store import executor_files
 from localvertex.store.models.reading import DEFAULT, ModelRecords
 
 _MODULE = "google_cloud_pipeline_components.container.v1.model.get_model.launcher"
@@ -39,8 +38,6 @@ class ModelGetExecutor(LauncherExecutor):
         except ValueError as error:
             raise TaskFailed(f"cannot read the registry: {error}", is_retryable=False) from None
         name = f"projects/{project}/locations/{location}/models/{match['id']}@{number}"
-        planned = attempt.executor_input["outputs"]["artifacts"]["model"]["artifacts"][0]
-        artifact = planned | {"uri": vertex_uri(name, location), "metadata": {"resourceName": name}}
-        executor_files.write_output(attempt.executor_input, {"model": artifact})
+        write_artifact(attempt, "model", name, location)
         logs.add(attempt.log, f"found {versions.folder / number}")
         attempt.report_exit(0)

@@ -7,12 +7,15 @@ The package removed it in version 2, and pipelines contain copies of it. The com
 import json
 import re
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from localvertex._base.compiled.spec import Container, Importer
+from localvertex._base.json_object import JsonObject
+from localvertex._base.userinput.errors import UserError
+from localvertex._base.userinput.reading import parse_json
+from localvertex._base.userinput.spelling import quote
 from localvertex.errors import TaskFailed
 from localvertex.executors.attempt import Attempt
-from localvertex.executors.google_cloud.resources import single_resource
 from localvertex.executors.python_step import PythonStepExecutor
 from localvertex.jobs.tuning import run
 from localvertex.jobs.tuning.trial import as_client_json
@@ -43,7 +46,7 @@ class TuningTrialsExecutor:
 
     def execute(self, attempt: Attempt) -> None:
         """Write the output parameter."""
-        resource = single_resource(str(attempt.executor_input["inputs"]["parameterValues"].get("gcp_resources", "")))
+        resource = _single_resource(str(attempt.executor_input["inputs"]["parameterValues"].get("gcp_resources", "")))
         folders = step_folders.with_resource(attempt.context.work_dir, resource["resourceUri"])
         folder = next((each for each in folders if (each / run.FILE).is_file()), None)
         if folder is None:
@@ -51,8 +54,24 @@ class TuningTrialsExecutor:
                 f"{resource['resourceUri']} is not a tuning job that ran in {attempt.context.work_dir}",
                 is_retryable=False,
             )
-        job: dict[str, Any] = json.loads((folder / run.FILE).read_text())
+        job: JsonObject = json.loads((folder / run.FILE).read_text())
         trials = [as_client_json(each) for each in job["trials"]]
         Path(attempt.executor_input["outputs"]["parameters"][_OUTPUT]["outputFile"]).write_text(json.dumps(trials))
         logs.add(attempt.log, f"{len(trials)} trials of {job['name']}, from {folder}")
         attempt.report_exit(0)
+
+
+def _single_resource(text: str) -> dict[str, str]:
+    """Return the `resourceType` and the `resourceUri` of the only resource.
+
+    Raises:
+        TaskFailed: The text does not name exactly one resource.
+    """
+    try:
+        content = parse_json(text, "gcp_resources")
+    except UserError as error:
+        raise TaskFailed(str(error), is_retryable=False) from None
+    resources = content.get("resources") if isinstance(content, dict) else None
+    if not isinstance(resources, list) or len(resources) != 1 or not isinstance(resources[0], dict):
+        raise TaskFailed(f"gcp_resources {quote(text, 200)}: expected exactly one resource", is_retryable=False)
+    return {name: str(resources[0].get(name, "")) for name in ("resourceType", "resourceUri")}

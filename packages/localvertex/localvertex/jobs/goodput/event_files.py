@@ -8,14 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from localvertex._base.userinput.shape import LARGEST
-from localvertex.jobs.goodput import thinning
-from localvertex.jobs.goodput.progress import LARGEST_FIGURE, Event, Progress
+from localvertex.jobs.goodput.progress import LARGEST_FIGURE, Event, Progress, finite, number
 
 _CHUNK_BYTES, _MAX_CHUNKS = 4 << 20, 256
 """Bytes per read, and reads per replica and call: a file may have any size, and grow faster than it is read."""
 
 _MAX_LINE_BYTES = 1 << 20
 """Of an event; a longer line is not an event, and is not kept."""
+
+MAX_EVENTS = 2000
+"""Beyond these, neighbouring `steps` events are joined in pairs."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +40,7 @@ class EventFiles:
         self._logs = dict(logs)
         self._offsets = {name: log.offset for name, log in logs.items() if log}
         self._events: dict[str, list[Event]] = {name: [] for name in logs}
-        self._limits = dict.fromkeys(logs, thinning.MAX_EVENTS)
+        self._limits = dict.fromkeys(logs, MAX_EVENTS)
         self._progress = dict.fromkeys(logs, Progress())
         self._first_steps: dict[str, Event] = {}
         self.listen: Callable[[str, Event], None] = lambda name, event: None
@@ -84,9 +86,9 @@ class EventFiles:
         events = self._events[name]
         events.append(event)
         if len(events) > self._limits[name]:
-            events[:] = thinning.thin_out(events)
+            events[:] = thin_out(events)
             # Twice as much as could not be joined, so that the work per event stays the same.
-            self._limits[name] = max(thinning.MAX_EVENTS, 2 * len(events))
+            self._limits[name] = max(MAX_EVENTS, 2 * len(events))
         self.listen(name, event)
 
     def _new(self, name: str, file: Path) -> Iterator[Event]:
@@ -129,3 +131,52 @@ def _size(file: Path) -> int:
         return file.stat().st_size
     except OSError:
         return 0
+
+
+def thin_out(events: list[Event]) -> list[Event]:
+    """Join each pair of `steps` events that follow each other; all others are kept.
+
+    The first one of a process is kept, too: the time before it is the start of the process, that between others is not.
+    """
+    found: list[Event] = []
+    has_trained = can_join = False
+    for event in events:
+        if can_join and _follows(found[-1], event):
+            found[-1] = join(found[-1], event)
+            can_join = False
+            continue
+        found.append(event)
+        can_join = has_trained and event["event"] == "steps"
+        has_trained = event["event"] == "steps" or (has_trained and event["event"] not in ("start", "restore"))
+    return found
+
+
+def join(first: Event, second: Event) -> Event:
+    """Return the event of the steps of both; figures are means, weighted by steps, the speed by seconds."""
+    steps = [number(each, "last_step") - number(each, "first_step") + 1 for each in (first, second)]
+    seconds = [finite(each, "seconds") or 0.0 for each in (first, second)]
+    return second | {
+        "first_step": first["first_step"],
+        "seconds": sum(seconds),
+        "loss": _mean(first, second, "loss", steps),
+        "accuracy": _mean(first, second, "accuracy", steps),
+        "images_per_second": _mean(first, second, "images_per_second", seconds),
+    }
+
+
+def _follows(first: Event, second: Event) -> bool:
+    """Return whether the second event's steps directly follow the first one's."""
+    if second["event"] != "steps" or any(finite(first, name) is None for name in ("first_step", "last_step")):
+        return False
+    last = number(first, "last_step")
+    return finite(second, "first_step") == last + 1 <= number(second, "last_step")
+
+
+def _mean(first: Event, second: Event, field: str, weights: list[int] | list[float]) -> float | None:
+    """Return the weighted mean of a figure, or the only one that there is."""
+    values = [finite(each, field) for each in (first, second)]
+    pairs = [(value, weight) for value, weight in zip(values, weights, strict=True) if value is not None]
+    total = sum(weight for _, weight in pairs)
+    if total <= 0:
+        return pairs[-1][0] if pairs else None
+    return sum(value * weight for value, weight in pairs) / total

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from localvertex._base.json_object import JsonObject
 from localvertex.jobs.goodput.event_files import EventFiles
 from localvertex.jobs.goodput.timeline import SegmentKind, Span, Timeline, coarsen, timeline
 
@@ -10,9 +11,7 @@ _NUM_DRAWN = 1000
 """Segments shorter than the job's time divided by this are merged with their neighbours."""
 
 
-def goodput(
-    spans: Mapping[str, Sequence[Span]], events: EventFiles, *, num_failures: int, end: float
-) -> dict[str, Any]:
+def goodput(spans: Mapping[str, Sequence[Span]], events: EventFiles, *, num_failures: int, end: float) -> JsonObject:
     """Compute the goodput of a job until `end`, as in run.json (docs/faults.md). Times count from its start.
 
     The seconds are the primary replica's, because synchronous training stops when it does.
@@ -44,7 +43,7 @@ def goodput(
     }
 
 
-def add_up(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def add_up(parts: Sequence[Mapping[str, Any]]) -> JsonObject:
     """Add up the goodput of the trials of a tuning job, or of sums of trials; empty without a trial.
 
     The seconds are a sum over all trials, which have no common timeline.

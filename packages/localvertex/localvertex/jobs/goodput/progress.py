@@ -2,11 +2,11 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
+from localvertex._base.json_object import JsonObject
 from localvertex._base.userinput.shape import LARGEST
 
-Event = dict[str, Any]
+Event = JsonObject
 
 LARGEST_FIGURE = 1e100
 """Of finite figures. Their sums and products are finite; an event with a larger figure is not read."""

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
+from localvertex._base.json_object import JsonObject
 from localvertex._base.userinput.errors import UserError
 from localvertex._base.userinput.spelling import quote
 from localvertex.errors import TaskFailed
@@ -26,7 +26,7 @@ _FIELDS = ("display_name", "study_spec", "trial_job_spec", "encryption_spec", "l
 
 _EXIT_USER_ERROR = 2
 
-ReadJob = Callable[[dict[str, Any]], CustomJob]
+ReadJob = Callable[[JsonObject], CustomJob]
 """Checks a CustomJob message and builds the job, or raises TaskFailed."""
 
 
@@ -65,7 +65,7 @@ class TuningJob:
         return replace(job, trial=TrialVariables(id=trial_id, metric_file=folder / METRIC_FILE))
 
 
-def read_counts(message: dict[str, Any]) -> list[int]:
+def read_counts(message: JsonObject) -> list[int]:
     """Return the maximum number of trials, of parallel trials and of failures.
 
     Raises:
@@ -80,7 +80,7 @@ def read_counts(message: dict[str, Any]) -> list[int]:
     return counts
 
 
-def read_tuning_job(message: dict[str, Any], read_job: ReadJob) -> TuningJob:
+def read_tuning_job(message: JsonObject, read_job: ReadJob) -> TuningJob:
     """Check a HyperparameterTuningJob message as Google's launcher sends it, and build the job.
 
     Args:

@@ -9,8 +9,8 @@ import json
 import math
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
+from localvertex._base.json_object import JsonObject
 from localvertex.jobs.tuning.study import Metric, Selection, Study
 
 _OTHER_FIELDS = ("timestamp", "trial", "global_step", "checkpoint_path")
@@ -24,7 +24,7 @@ class Measurement:
     values: dict[str, float]
     """By metric."""
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> JsonObject:
         """Return the API's Measurement message."""
         metrics = [{"metricId": name, "value": value} for name, value in self.values.items()]
         return {"stepCount": str(self.step), "metrics": metrics}

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from typing import Any
 
+from localvertex._base.json_object import JsonObject
 from localvertex._base.userinput.errors import UserError
 from localvertex._base.userinput.spelling import join_or, quote
 from localvertex.jobs.tuning.message import Message, parse_number
@@ -85,7 +86,7 @@ def read_parameter(value: Any, path: str) -> Parameter:
     return parameter
 
 
-def _feasible_space(space: Message, kind: ValueKind) -> dict[str, Any]:
+def _feasible_space(space: Message, kind: ValueKind) -> JsonObject:
     if kind in (ValueKind.DOUBLE, ValueKind.INTEGER):
         read = space.number if kind is ValueKind.DOUBLE else space.int64
         minimum, maximum = read("min_value"), read("max_value")

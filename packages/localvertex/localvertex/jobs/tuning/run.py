@@ -10,8 +10,8 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Any
 
+from localvertex._base.json_object import JsonObject
 from localvertex._base.lines import WriteLine
 from localvertex._base.userinput import atomic_write
 from localvertex.errors import Cancelled, TaskFailed
@@ -242,6 +242,6 @@ class TuningRun:
 
     def _write(self, state: JobState) -> None:
         """Write the job's file."""
-        content: dict[str, Any] = {"name": self._name, "displayName": self._job.display_name, "state": str(state)}
+        content: JsonObject = {"name": self._name, "displayName": self._job.display_name, "state": str(state)}
         trials = [each.as_json() for each in self._trials]
         atomic_write.write_text(self._folder / FILE, json.dumps(content | {"trials": trials}, indent=1))

@@ -3,8 +3,8 @@
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from localvertex._base.json_object import JsonObject
 from localvertex._base.userinput import atomic_write
 from localvertex.jobs.tuning.measurements import Measurement
 from localvertex.jobs.tuning.suggestions import Point
@@ -45,7 +45,7 @@ class Trial:
         self.state = "SUCCEEDED" if final else "INFEASIBLE"
         self.final, self.infeasible_reason, self.end_time = final, reason, _now()
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> JsonObject:
         """Return the API's Trial message; fields without a value are omitted, as in the API's responses."""
         parameters = [{"parameterId": name, "value": value} for name, value in self.point.items()]
         message = {
@@ -88,7 +88,7 @@ class Trial:
         return True
 
 
-def as_client_json(message: dict[str, Any]) -> str:
+def as_client_json(message: JsonObject) -> str:
     """Return a Trial message as `Trial.to_json` of Google's client library writes it: enums as numbers, all fields."""
     empty = {"name": "", "parameters": [], "measurements": [], "clientId": "", "infeasibleReason": "", "customJob": ""}
     return json.dumps({**empty, "webAccessUris": {}, **message, "state": _NUMBERS[message["state"]]}, indent=2)

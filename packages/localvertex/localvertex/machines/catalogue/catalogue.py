@@ -3,12 +3,13 @@
 import csv
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import date
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
+from localvertex._base.json_object import JsonObject
 from localvertex._base.userinput.errors import UserError
 from localvertex.machines.catalogue.rows import Accelerator, LegacyMachine, MachineType, RegionEntry, Row
 
@@ -22,25 +23,25 @@ _DATA = Path(__file__).with_name("data")
 class Catalogue:
     """Machines, accelerators and regions as dated facts; keys are the names that the service uses."""
 
-    accelerators: dict[str, Accelerator] = field(default_factory=dict)
+    accelerators: dict[str, Accelerator]
     """By accelerator_type."""
-    machines: dict[str, MachineType] = field(default_factory=dict)
+    machines: dict[str, MachineType]
     """By machine_type; only types that custom training accepts."""
-    counts: dict[tuple[str, str], tuple[int, ...]] = field(default_factory=dict)
+    counts: dict[tuple[str, str], tuple[int, ...]]
     """(machine_type, accelerator_type) -> valid accelerator_count per replica; a missing pair is not allowed."""
-    regions: dict[tuple[str, str], RegionEntry] = field(default_factory=dict)
+    regions: dict[tuple[str, str], RegionEntry]
     """(accelerator_type, region) -> the offer according to the locations and quota pages."""
-    training_regions: dict[str, bool] = field(default_factory=dict)
+    training_regions: dict[str, bool]
     """Region -> whether all sources list it for custom training; a region that no source lists is missing."""
-    prediction_machines: dict[str, MachineType] = field(default_factory=dict)
+    prediction_machines: dict[str, MachineType]
     """By machine_type; only types on which a model can be deployed, or predict in a batch."""
-    prediction_counts: dict[tuple[str, str], tuple[int, ...]] = field(default_factory=dict)
+    prediction_counts: dict[tuple[str, str], tuple[int, ...]]
     """As `counts`, for the replicas of a deployed model."""
-    ended_images: dict[tuple[str, str], date] = field(default_factory=dict)
+    ended_images: dict[tuple[str, str], date]
     """(framework, version or "*") of Google's prebuilt training images -> the day after which they may be missing."""
-    legacy_machines: dict[str, LegacyMachine] = field(default_factory=dict)
+    legacy_machines: dict[str, LegacyMachine]
     """Machine names of AI Platform Training."""
-    legacy_tiers: dict[tuple[str, str], tuple[int, str]] = field(default_factory=dict)
+    legacy_tiers: dict[tuple[str, str], tuple[int, str]]
     """(scale tier, role) of AI Platform Training -> (replica count, machine name)."""
 
     @property
@@ -77,18 +78,18 @@ def load_catalogue() -> Catalogue:
 
 @lru_cache(maxsize=8)
 def _load(folder: str) -> Catalogue:
-    catalogue = Catalogue()
+    tables: JsonObject = {field: {} for field, *_ in _TABLES.values()}
     for path in [*(_DATA / name for name in _TABLES), *(_own_tables(folder) if folder else [])]:
         field, reader, columns = _TABLES[path.name]
         for line, row in _rows(path):
             try:
                 key = tuple(row[column].strip() for column in columns)
-                getattr(catalogue, field)[key if len(key) > 1 else key[0]] = reader(row)
+                tables[field][key if len(key) > 1 else key[0]] = reader(row)
             except KeyError as missing:
                 raise UserError(f"{path}:{line}: the column {missing} is missing") from None
             except ValueError as error:
                 raise UserError(f"{path}:{line}: {error}") from None
-    return catalogue
+    return Catalogue(**tables)
 
 
 def _own_tables(folder: str) -> list[Path]:

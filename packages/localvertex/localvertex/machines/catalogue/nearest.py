@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
 from math import log2
-from typing import Any
 
+from localvertex._base.json_object import JsonObject
 from localvertex._base.userinput.spelling import closest
 from localvertex.machines.catalogue.catalogue import Catalogue, has_ended
 from localvertex.machines.catalogue.rows import MachineType
@@ -158,7 +158,7 @@ def without_accelerators(catalogue: Catalogue, machine_type: str) -> str:
     return _GENERAL_PURPOSE if machine and machine.kind == "gpu-only" else machine_type
 
 
-def of_step(catalogue: Catalogue, resources: dict[str, Any]) -> MachineType | None:
+def of_step(catalogue: Catalogue, resources: JsonObject) -> MachineType | None:
     """Return the machine of a pipeline's step with these limits; None if they are known only at run time.
 
     Google's page says that the closest match is selected. Taken is the smallest machine that has all, of E2 if

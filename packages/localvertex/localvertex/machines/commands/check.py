@@ -3,8 +3,8 @@
 import argparse
 import sys
 from dataclasses import asdict
-from typing import Any
 
+from localvertex._base.json_object import JsonObject
 from localvertex._base.userinput import cli
 from localvertex._base.userinput.errors import UserError
 from localvertex._base.userinput.spelling import did_you_mean
@@ -49,7 +49,7 @@ def run(arguments: list[str]) -> int:
     return _check(options, answer)
 
 
-def _check(options: argparse.Namespace, answer: dict[str, Any]) -> int:
+def _check(options: argparse.Namespace, answer: JsonObject) -> int:
     ignored = _ignored_note(options.ignore)
     known_region(load_catalogue(), options.region)
     results = [(path, _examine(path, options.region, ignored)) for path in options.files]

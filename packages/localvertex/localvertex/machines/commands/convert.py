@@ -5,6 +5,7 @@ import shlex
 import sys
 from typing import Any
 
+from localvertex._base.json_object import JsonObject
 from localvertex._base.nested import changed
 from localvertex._base.userinput import cli
 from localvertex._base.userinput.reading import display, parse_all, read_bytes
@@ -98,7 +99,7 @@ def _command(conversion: Conversion) -> str:
     return shlex.join(["gcloud", "ai", "custom-jobs", "create", *flags])
 
 
-def _as_yaml(value: dict[str, Any]) -> str:
+def _as_yaml(value: JsonObject) -> str:
     import yaml  # only convert needs PyYAML to print
 
     # A copy: YAML would write a list that several pools share as an alias.

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from localvertex._base.json_object import JsonObject
 from localvertex._base.userinput.spelling import camel, did_you_mean, join_or, quote, snake
 from localvertex.machines.job.finding import Finding, Findings
 from localvertex.machines.job.schema import ENUMS, MESSAGES, OUTPUT, REPEATED
@@ -38,12 +39,12 @@ class Reading(Findings):
         """Return a path with its keys spelled as in the file."""
         return _WORD.sub(lambda word: self.spelling.get(word.group(), word.group()), path)
 
-    def message(self, value: object, kind: str, path: str) -> dict[str, Any]:
+    def message(self, value: object, kind: str, path: str) -> JsonObject:
         """Return the fields of a message in snake_case with plain values; unreadable ones are left out."""
         if not isinstance(value, Mapping):
             self.error("field-type", path, f"found {quote(value)}; expected a mapping with the fields of {kind}")
             return {}
-        fields: dict[str, Any] = {}
+        fields: JsonObject = {}
         for key, inner in value.items():
             if self.drops_empty and not inner and snake(str(key)) not in self.messages[kind]:
                 continue

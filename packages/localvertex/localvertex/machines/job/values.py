@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from localvertex._base.json_object import JsonObject
+
 _UNPUSHED = "placeholder/"
 """Prefix of the images that `python compile.py` writes without --image: such a file runs only locally."""
 
@@ -29,7 +31,7 @@ class RuntimeValue:
         return f"<{self.origin}>"
 
 
-def mapping(value: object) -> dict[str, Any]:
+def mapping(value: object) -> JsonObject:
     """Return the value if it is a mapping, an empty one otherwise."""
     return value if isinstance(value, dict) else {}
 

@@ -3,8 +3,9 @@
 import argparse
 import shlex
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import NoReturn
 
+from localvertex._base.json_object import JsonObject
 from localvertex._base.userinput.spelling import closest, quote
 from localvertex.machines.legacy.report import LegacyInputError, Report
 
@@ -54,7 +55,7 @@ class Command:
     """A command line: the address of its config file, and its flags as the content of another one."""
 
     config: str
-    document: dict[str, Any]
+    document: JsonObject
 
 
 def read_command(words: list[str], report: Report) -> Command:
@@ -79,7 +80,7 @@ def read_command(words: list[str], report: Report) -> Command:
     for name in [*_OF_GCLOUD, *_SWITCHES_OF_GCLOUD]:
         if flags.pop(name, None):
             report.add("dropped", name, "a setting of gcloud and not of the job")
-    training: dict[str, Any] = {}
+    training: JsonObject = {}
     for flag, path in _FIELDS.items():
         if value := flags.get(flag):
             block, _, name = path.rpartition(".")

@@ -2,26 +2,31 @@
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from localvertex._base.userinput.spelling import did_you_mean, quote
+from localvertex._base.json_object import JsonObject
+from localvertex._base.userinput.spelling import did_you_mean, quote, snake
 from localvertex.machines.catalogue import nearest
 from localvertex.machines.catalogue.catalogue import Catalogue, has_ended, load_catalogue
 from localvertex.machines.check import check_custom_job
 from localvertex.machines.job.finding import Finding
 from localvertex.machines.job.schema import OLD_STRATEGIES
+from localvertex.machines.job.shape import Reading
 from localvertex.machines.legacy.command_line import Command
-from localvertex.machines.legacy.fields import ROLES
-from localvertex.machines.legacy.program import program_of
-from localvertex.machines.legacy.reader import read_job
+from localvertex.machines.legacy.fields import MESSAGES, NOT_CONVERTED, ROLES
 from localvertex.machines.legacy.report import LegacyInputError, Report
 
 _MACHINE_PLACEHOLDER = "MACHINE_TYPE"
 _TIERS = ("BASIC", "STANDARD_1", "PREMIUM_1", "BASIC_GPU", "BASIC_TPU", "CUSTOM")
 _UNFILLED = re.compile(r"\$\{?\w+\}?|\$\(|`|\{\w+\}|<[A-Za-z][\w -]*>")
 """Variables and commands of a shell, a template's braces, a placeholder of a guide."""
+
+_PACKAGE_PLACEHOLDER = "gs://BUCKET/PACKAGE.tar.gz"
+
+_VERTEX = {"job_spec", "worker_pool_specs", "trial_job_spec"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +40,7 @@ class Conversion:
         findings: The findings of `check` for the job.
     """
 
-    job: dict[str, Any]
+    job: JsonObject
     region: str
     report: Report
     findings: list[Finding]
@@ -116,7 +121,7 @@ class _Machines:
     region: str
     today: date
 
-    def spec(self, name: str, accelerator: dict[str, Any], role: str) -> dict[str, Any]:
+    def spec(self, name: str, accelerator: JsonObject, role: str) -> JsonObject:
         """Return the machine_spec for a legacy or Compute Engine name and an acceleratorConfig."""
         kind, count = accelerator.get("type", "").upper().replace("-", "_"), accelerator.get("count", 0)
         if name == "cloud_tpu" or kind.startswith("TPU"):
@@ -161,15 +166,15 @@ class _Machines:
         return new
 
 
-def _given(**fields: Any) -> dict[str, Any]:
+def _given(**fields: Any) -> JsonObject:
     """Return the fields that have a value."""
     return {name: value for name, value in fields.items() if value}
 
 
-def _pools(training: dict[str, Any], machines: _Machines, report: Report) -> list[dict[str, Any]]:
+def _pools(training: JsonObject, machines: _Machines, report: Report) -> list[JsonObject]:
     """Return master, workers, parameter servers and evaluators as pools 0 to 3; {} is an unused pool before others."""
     wanted = _expand(training, machines.catalogue, report)
-    pools: list[dict[str, Any]] = []
+    pools: list[JsonObject] = []
     for role in ROLES:
         replicas = 1 if role == "master" else wanted.get(f"{role}Count", 0)
         config = wanted.get(f"{role}Config", {})
@@ -192,7 +197,7 @@ def _pools(training: dict[str, Any], machines: _Machines, report: Report) -> lis
     return pools
 
 
-def _expand(training: dict[str, Any], catalogue: Catalogue, report: Report) -> dict[str, Any]:
+def _expand(training: JsonObject, catalogue: Catalogue, report: Report) -> JsonObject:
     """Return the training input with its scale tier expanded to machines.
 
     Raises:
@@ -224,8 +229,8 @@ def _expand(training: dict[str, Any], catalogue: Catalogue, report: Report) -> d
     return wanted | ({"masterType": "cloud_tpu"} if tier == "BASIC_TPU" else {})
 
 
-def _scheduling(old: dict[str, Any], report: Report) -> dict[str, Any]:
-    new: dict[str, Any] = {}
+def _scheduling(old: JsonObject, report: Report) -> JsonObject:
+    new: JsonObject = {}
     if old.get("maxRunningTime"):
         new["timeout"] = old["maxRunningTime"]
     if old.get("strategy"):
@@ -238,3 +243,120 @@ def _scheduling(old: dict[str, Any], report: Report) -> dict[str, Any]:
         message = "called restart_job_on_worker_restart now; true restarts the whole job when a worker restarts"
         report.add("changed", "scheduling.resilientToWorkerRestart", message)
     return new
+
+
+def program_of(training: JsonObject, config: JsonObject, report: Report) -> JsonObject:
+    """Return the container_spec or python_package_spec of a pool.
+
+    Args:
+        training: The trainingInput.
+        config: The configuration of the replica, which runs the master's image if it has none.
+        report: Gets a remark for everything that is not copied.
+    """
+    master = training.get("masterConfig", {})
+    image = config.get("imageUri") or master.get("imageUri")
+    is_package = not image and bool(training.get("pythonModule") or training.get("packageUris"))
+    if master.get("imageUri"):
+        for name in ("packageUris", "pythonModule", "runtimeVersion"):
+            if training.get(name):
+                report.add("dropped", name, "the job runs its own image, which has to contain the program")
+    if not image:
+        found = training.get("runtimeVersion") or "missing"
+        message = f"{found}: the images of all runtime versions reached their end; replace IMAGE_URI with your own"
+        report.add("decide", "runtimeVersion" if is_package else "masterConfig.imageUri", message)
+    elif re.match(r"(\w+\.)?gcr\.io/", image):
+        message = f"{image}: Container Registry moved to Artifact Registry; check that the image can be pulled"
+        report.add("doubtful", "imageUri", message)
+    source = config if config.get("imageUri") else master | config
+    args = list(source.get("containerArgs") or training.get("args") or [])
+    folder = training.get("jobDir")
+    given = any(arg == "--job-dir" or arg.startswith("--job-dir=") for arg in args)
+    # All trials of a study would share the folder.
+    if folder and not given and not training.get("hyperparameters"):
+        args.append(f"--job-dir={folder}")
+        message = "also passed to the program as --job-dir, as AI Platform Training did; Vertex AI does not"
+        report.add("changed", "jobDir", message)
+    if is_package:
+        spec: JsonObject = {"executor_image_uri": "IMAGE_URI", **_package(training, report)}
+    else:
+        spec = {"image_uri": image or "IMAGE_URI"}
+        if source.get("containerCommand"):
+            spec["command"] = list(source["containerCommand"])
+    return {"python_package_spec" if is_package else "container_spec": spec | ({"args": args} if args else {})}
+
+
+def _package(training: JsonObject, report: Report) -> JsonObject:
+    uris = [uri for uri in training.get("packageUris", ()) if uri.startswith("gs://")]
+    local = [uri for uri in training.get("packageUris", ()) if not uri.startswith("gs://")]
+    if local or not uris:
+        message = (
+            f"{', '.join(local) or 'missing'}; gcloud built and uploaded it: build a source distribution, copy it to "
+            f"Cloud Storage and replace {_PACKAGE_PLACEHOLDER} with its address"
+        )
+        report.add("decide", "packageUris", message)
+        uris.append(_PACKAGE_PLACEHOLDER)
+    if not training.get("pythonModule"):
+        report.add("decide", "pythonModule", "missing; replace PYTHON_MODULE with the module that starts your program")
+    return {"package_uris": uris, "python_module": training.get("pythonModule") or "PYTHON_MODULE"}
+
+
+def read_job(document: Any, command: Command | None, report: Report) -> JsonObject:
+    """Return the Job with its fields in camelCase; the flags of the command line replace those of the file.
+
+    Args:
+        document: The content of the config.yaml; None without one.
+        command: The command line; None without one.
+        report: Gets a remark for every key that is not spelt exactly right, replaced or not converted.
+
+    Raises:
+        LegacyInputError: There are unknown keys or values of the wrong type; it names them all.
+    """
+    if document is None and command is None:
+        raise LegacyInputError(["nothing to convert: give a config.yaml, a command line after ' -- ', or both"])
+    job = {} if document is None else _read(document, report)
+    if document is not None and not job.get("trainingInput"):
+        raise LegacyInputError(["the config has no fields under trainingInput; expected a training job"])
+    if command is not None:
+        job = _merged(job, _read(command.document, report), "", report)
+    _note_not_converted(job["trainingInput"], "", report)
+    return job
+
+
+def _read(document: Any, report: Report) -> JsonObject:
+    if not isinstance(document, Mapping):
+        raise LegacyInputError([f"the config contains {quote(document)}; expected trainingInput: with its fields"])
+    if _VERTEX & {snake(key) for key in document if isinstance(key, str)}:
+        raise LegacyInputError(["this is already a Vertex AI job; run `python -m localvertex machines check` on it"])
+    if misplaced := [str(key) for key in document if key in MESSAGES["TrainingInput"]]:
+        raise LegacyInputError([f"{key} belongs under trainingInput: ({key})" for key in misplaced])
+    reading = Reading(messages=MESSAGES)
+    job = reading.message(document, "Job", "")
+    if reading.findings:
+        raise LegacyInputError([f"{found.path}: {found.message}" for found in reading.findings])
+    for name, key in reading.spelling.items():
+        message = f"{key} is read as {name}; the service ignored it, so check which machines the job really used"
+        report.add("doubtful", name, message)
+    return job
+
+
+def _merged(old: JsonObject, new: JsonObject, path: str, report: Report) -> JsonObject:
+    made = dict(old)
+    for name, value in new.items():
+        here, before = f"{path}.{name}" if path else name, old.get(name)
+        if isinstance(before, dict) and isinstance(value, dict):
+            made[name] = _merged(before, value, here, report)
+            continue
+        made[name] = value
+        if before not in (None, value):
+            found = f"{quote(before)} from the file is replaced with {quote(value)} from the command line"
+            report.add("changed", here.removeprefix("trainingInput."), found)
+    return made
+
+
+def _note_not_converted(fields: JsonObject, path: str, report: Report) -> None:
+    for name, value in fields.items():
+        if name in NOT_CONVERTED:
+            kind, reason = NOT_CONVERTED[name]
+            report.add(kind, f"{path}{name}", reason)
+        elif isinstance(value, dict):
+            _note_not_converted(value, f"{path}{name}.", report)

@@ -7,6 +7,7 @@ from typing import Any
 
 from localvertex._base.compiled.reader import read_pipeline
 from localvertex._base.compiled.spec import Container
+from localvertex._base.json_object import JsonObject
 from localvertex._base.userinput.spelling import quote, snake
 from localvertex.machines.job.finding import Finding, Findings
 from localvertex.machines.job.shape import Reading
@@ -48,7 +49,7 @@ class Examination(Findings):
 
 
 def check_pipeline(
-    pipeline_spec: dict[str, Any],
+    pipeline_spec: JsonObject,
     *,
     region: str | None = None,
     today: date | None = None,
@@ -69,7 +70,7 @@ def check_pipeline(
     return examine_pipeline(pipeline_spec, region=region, today=today).findings
 
 
-def examine_pipeline(document: dict[str, Any], *, region: str | None, today: date | None) -> Examination:
+def examine_pipeline(document: JsonObject, *, region: str | None, today: date | None) -> Examination:
     """Check a pipeline spec or PipelineJob, and note what was checked with defaults."""
     pipeline, config = read_pipeline(document), mapping(document.get("runtimeConfig"))
     graph = Graph(pipeline=pipeline, parameters=mapping(config.get("parameterValues")))
@@ -87,7 +88,7 @@ def examine_pipeline(document: dict[str, Any], *, region: str | None, today: dat
     return seen
 
 
-def check_resources(name: str, resources: dict[str, Any], *, region: str) -> list[Finding]:
+def check_resources(name: str, resources: JsonObject, *, region: str) -> list[Finding]:
     """Check what a step is going to ask for, before it is compiled.
 
     Args:

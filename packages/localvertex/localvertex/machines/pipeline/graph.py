@@ -9,6 +9,7 @@ from typing import Any
 
 from localvertex._base.compiled.payload import INPUT_PARAMETER, expand
 from localvertex._base.compiled.spec import Component, Container, Dag, ParameterSource, Pipeline, TaskSpec
+from localvertex._base.json_object import JsonObject
 from localvertex._base.userinput.errors import UserError
 from localvertex.machines.job.values import RuntimeValue
 
@@ -94,7 +95,7 @@ class Graph:
     """
 
     pipeline: Pipeline
-    parameters: dict[str, Any] = field(default_factory=dict)
+    parameters: JsonObject = field(default_factory=dict)
     unfolds_loops: bool = True
     loops: list[tuple[TaskSpec, int]] = field(default_factory=list)
     """The loops whose items are known, with their number; filled by `steps`."""

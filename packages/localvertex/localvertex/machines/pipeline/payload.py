@@ -8,6 +8,7 @@ from typing import Any
 
 from localvertex._base.compiled.parameters import restore_integers
 from localvertex._base.compiled.payload import INPUT_PARAMETER, decode
+from localvertex._base.json_object import JsonObject
 from localvertex.machines.job.values import RuntimeValue, mapping
 from localvertex.machines.pipeline.graph import Step, Value, as_json
 
@@ -29,7 +30,7 @@ class Payload:
     """
 
     step: Step
-    job: dict[str, Any] = field(default_factory=dict)
+    job: JsonObject = field(default_factory=dict)
     region: str = ""
     origins: dict[str, Value] = field(default_factory=dict)
 
@@ -113,7 +114,7 @@ def _add_planned_pools(payload: Payload) -> None:
     if not isinstance(pools, RuntimeValue) or not any(name in pools.step_inputs for name in MACHINE_FIELDS):
         return
     path = "job_spec.worker_pool_specs"
-    machine: dict[str, Any] = {}
+    machine: JsonObject = {}
     for name in MACHINE_FIELDS:
         held = pools.step_inputs.get(name, Value(value=RuntimeValue(origin="the planning step"), path=pools.producer))
         # A parameter of "" or 0 means no accelerator.

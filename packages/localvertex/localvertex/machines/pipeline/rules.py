@@ -5,9 +5,9 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import date
-from typing import Any
 
 from localvertex._base.compiled.spec import Component, Pipeline
+from localvertex._base.json_object import JsonObject
 from localvertex._base.userinput.spelling import join_or
 from localvertex.machines.catalogue.catalogue import load_catalogue
 from localvertex.machines.job.finding import Findings
@@ -109,7 +109,7 @@ def check_artifacts(pipeline: Pipeline, graph: Graph, seen: Findings) -> None:
             seen.error("collected-artifacts", task.path, message)
 
 
-def check_root(default_root: str, config: dict[str, Any], seen: Findings) -> None:
+def check_root(default_root: str, config: JsonObject, seen: Findings) -> None:
     """Find a pipeline without a root for its outputs.
 
     Args:

@@ -1,8 +1,8 @@
 """Rules about what a pool runs and its boot disk: containers, Python packages, disks."""
 
 import re
-from typing import Any
 
+from localvertex._base.json_object import JsonObject
 from localvertex._base.userinput.spelling import closest, join_or
 from localvertex.machines.job.values import is_known, is_placeholder, mapping
 from localvertex.machines.rules.job import Job, Pool
@@ -38,7 +38,7 @@ def check_containers(job: Job) -> None:
                 _task(pool, pool.fields[name], name)
 
 
-def _task(pool: Pool, spec: dict[str, Any], name: str) -> None:
+def _task(pool: Pool, spec: JsonObject, name: str) -> None:
     for key in _REQUIRED[name]:
         if not spec.get(key):
             pool.error("required-field", name, f"{key} is missing; {name} requires it")

@@ -5,6 +5,7 @@ from datetime import date
 from functools import cached_property
 from typing import Any
 
+from localvertex._base.json_object import JsonObject
 from localvertex.machines.catalogue.catalogue import Catalogue, load_catalogue
 from localvertex.machines.catalogue.nearest import Demand, combinations
 from localvertex.machines.job.finding import Finding, Findings
@@ -22,10 +23,10 @@ class Pool:
     """0 primary, 1 workers, 2 parameter servers or Reduction Server, 3 evaluators."""
     path: str
     """Path in the file, e.g. "worker_pool_specs[0]"."""
-    fields: dict[str, Any]
+    fields: JsonObject
 
     @cached_property
-    def machine(self) -> dict[str, Any]:
+    def machine(self) -> JsonObject:
         """The machine_spec; empty when it is missing."""
         return mapping(self.fields.get("machine_spec"))
 
@@ -83,7 +84,7 @@ class Pool:
 class Job(Findings):
     """A CustomJobSpec with what the rules need to know about it, and their findings."""
 
-    spec: dict[str, Any]
+    spec: JsonObject
     prefix: str = ""
     """Path of the spec in the file: "job_spec." in a CustomJob, "" in a CustomJobSpec."""
     names: str = ""
@@ -114,7 +115,7 @@ class Job(Findings):
         return f"python -m localvertex machines table{' --prediction' * (self.purpose == 'prediction')}"
 
     @cached_property
-    def scheduling(self) -> dict[str, Any]:
+    def scheduling(self) -> JsonObject:
         """The scheduling fields; empty when they are missing."""
         return mapping(self.spec.get("scheduling"))
 

@@ -5,8 +5,8 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
+from localvertex._base.json_object import JsonObject
 from localvertex._base.userinput.regular_files import open_regular
 from localvertex.show.view.inside import is_inside
 from localvertex.store.task import Artifact
@@ -58,7 +58,7 @@ class ShownArtifact:
         self.kind, self._uri = str(artifact["type"].get("schemaTitle", "")), str(artifact["uri"])
         self._metadata = artifact.get("metadata") or {}
 
-    def view(self) -> dict[str, Any]:
+    def view(self) -> JsonObject:
         """Return what the page shows: its metadata, and its content, Markdown as HTML without scripts."""
         path = self.path()
         text = _markdown(path) if path and self.kind == "system.Markdown" else None
@@ -76,7 +76,7 @@ class ShownArtifact:
             **files_of(path),
         }
 
-    def embedded(self, most_bytes: int) -> dict[str, Any]:
+    def embedded(self, most_bytes: int) -> JsonObject:
         """Return the view for a file on its own: with the text of a page, and where its files are in the run's folder.
 
         Args:
@@ -121,7 +121,7 @@ class ShownArtifact:
         return path.resolve() if is_there and is_known and path.resolve() != (work_dir / _PRIVATE).resolve() else None
 
 
-def files_of(path: Path | None) -> dict[str, Any]:
+def files_of(path: Path | None) -> JsonObject:
     """Return the files of an artifact or a model, which may be a single one, with their sizes in bytes."""
     if path is None:
         every = {}
@@ -144,7 +144,7 @@ def _below(folder: Path) -> Iterator[Path]:
                 yield path
 
 
-def _describe(path: Path, name: str) -> dict[str, Any]:
+def _describe(path: Path, name: str) -> JsonObject:
     return {"name": name, "size": path.stat().st_size, "is_image": is_shown(path) and bool(image_kind(path))}
 
 
@@ -153,7 +153,7 @@ def is_shown(path: Path) -> bool:
     return path.stat().st_size <= MAX_SHOWN_BYTES
 
 
-def _text(path: Path) -> dict[str, Any] | None:
+def _text(path: Path) -> JsonObject | None:
     """Return the beginning of a text file, such as CSV or JSON; None for a folder, an image and any other file."""
     if not path.is_file() or image_kind(path):
         return None

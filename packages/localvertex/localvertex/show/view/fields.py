@@ -1,9 +1,9 @@
 """The fields of a run: its record without its tasks, and what the page shows besides."""
 
 from pathlib import Path
-from typing import Any
 
 from localvertex._base.compiled.spec import Pipeline
+from localvertex._base.json_object import JsonObject
 from localvertex.show import results
 from localvertex.show.view.groups import split_description
 from localvertex.store import outcome, record
@@ -11,7 +11,7 @@ from localvertex.store.steps import failure
 from localvertex.store.task import State
 
 
-def of_run(run_dir: Path, content: dict[str, Any], *, state: str, error: str | None) -> dict[str, Any]:
+def of_run(run_dir: Path, content: JsonObject, *, state: str, error: str | None) -> JsonObject:
     """Return the fields of a run.
 
     Args:
@@ -33,7 +33,7 @@ def of_run(run_dir: Path, content: dict[str, Any], *, state: str, error: str | N
     }
 
 
-def of_file(pipeline: Pipeline) -> dict[str, Any]:
+def of_file(pipeline: Pipeline) -> JsonObject:
     """Return the description and the default values of a pipeline."""
     inputs = pipeline.root.input_parameters
     defaults = {name: each.default for name, each in inputs.items() if each.default is not None}

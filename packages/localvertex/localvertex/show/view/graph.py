@@ -3,14 +3,92 @@
 import re
 from collections import defaultdict
 from collections.abc import Set
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from unicodedata import east_asian_width
 
 from localvertex._base.compiled.spec import Dag, Importer, Pipeline, TaskSpec
+from localvertex._base.json_object import JsonObject
 from localvertex.runner.checks.refusals import circles
-from localvertex.show.view import box as kinds, layout
-from localvertex.show.view.box import HEADER, HEIGHT, PADDING, Box
+from localvertex.show.view import layout
 from localvertex.store.task import State
+
+_PADDING, HEADER, _HEIGHT = 10.0, 28.0, 44.0
+
+_MIN_WIDTH, _MAX_UNITS = 148.0, 26
+"""Width of a box, and most characters of its title."""
+
+_TITLE_UNIT, _LABEL_UNIT = 7.8, 6.5
+"""Width of a character in pixels, in bold type and in the small type of the other texts."""
+
+_LABEL, _LABEL_IN_A_LOOP, _LABEL_OF_A_LINE = (
+    len("NOT_TRIGGERED 9999.9 s"),
+    len("10,000 of 10,000 NOT_TRIGGERED"),
+    len("Not triggered"),
+)
+"""Most characters that a state takes."""
+
+_ICON, _BUTTON, _ITEMS = 24.0, 20.0, 140.0
+"""Room for the icon of the state, the button that closes a group, and the choice of an iteration of a loop."""
+
+STEP, IMPORTER, GROUP, _CONDITION, _LOOP, EXIT_HANDLER = "step", "importer", "group", "if", "for each", "exit handler"
+"""Kinds of boxes."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Box:
+    """One box of the drawing; a group contains others."""
+
+    id: str = ""
+    """Names of the tasks from the root, joined by slashes, without the numbers of iterations."""
+    title: str = ""
+    """As much of the name as fits."""
+    name: str = ""
+    kind: str = ""
+    """One of the kinds; empty for the drawing itself."""
+    note: str = ""
+    """Further facts, independent of its state."""
+    groups: tuple[str, ...] = ()
+    """Ids of the groups around it that have nothing else inside: they are drawn as this box."""
+    is_open: bool = False
+    """Whether it is a group whose tasks are drawn."""
+    x: float = 0.0
+    y: float = 0.0
+    """The top left corner, relative to the box around it."""
+    width: float = 0.0
+    height: float = _HEIGHT
+    boxes: tuple["Box", ...] = ()
+    lines: tuple[str, ...] = ()
+    """The `d` of each path between the inner boxes, relative to this box."""
+
+
+def shorten(title: str) -> str:
+    """Return as much of a title as fits into a box."""
+    room = _MAX_UNITS
+    for index, character in enumerate(title):
+        room -= _units(character)
+        if room < 0:
+            return f"{title[: index - 1]}…"
+    return title
+
+
+def _width_of(title: str, kind: str, note: str, *, is_open: bool, is_in_loop: bool, is_line: bool = False) -> float:
+    """Return the width of a box for its title and any state; the texts of an open group are in one line.
+
+    A line is what a run did not take.
+    """
+    most = _LABEL_OF_A_LINE if is_line else _LABEL_IN_A_LOOP if is_in_loop else _LABEL
+    label = (most + _units(note) + 2 * bool(note)) * _LABEL_UNIT
+    name = _units(title) * _TITLE_UNIT + (len(kind) + 4) * _LABEL_UNIT * (kind != STEP)
+    around = _ICON + 2 * _PADDING + _BUTTON * (kind not in (STEP, IMPORTER))
+    if is_open:
+        return name + label + around + _ITEMS * (kind == _LOOP)
+    return max(_MIN_WIDTH, name, label) + around
+
+
+def _units(text: str) -> int:
+    """Return how many characters wide a text is; East Asian ones are twice as wide."""
+    return sum(2 if east_asian_width(each) in "WF" else 1 for each in text)
+
 
 _MAX_BOXES = 600
 """With more boxes than this, inner groups are drawn closed."""
@@ -26,7 +104,7 @@ class NotDrawn(Exception):
     """Why there is no drawing, in one line."""
 
 
-def not_taken(tasks: list[dict[str, Any]]) -> Set[str]:
+def not_taken(tasks: list[JsonObject]) -> Set[str]:
     """Return the ids of the boxes that a run did not take, from the entries of its record."""
     states = defaultdict[str, set[str]](set)
     for task in tasks:
@@ -92,7 +170,7 @@ class _Drawer:
         inner = {name: self._box(task, (*path, name), depth, is_in_loop=is_in_loop) for name, task in dag.tasks.items()}
         needs = {name: {each for each in task.dependencies if each in inner} for name, task in dag.tasks.items()}
         drawing = layout.arrange({name: (each.width, each.height) for name, each in inner.items()}, needs)
-        header, padding = (HEADER, PADDING) if box.kind else (0.0, 0.0)
+        header, padding = (HEADER, _PADDING) if box.kind else (0.0, 0.0)
         width = max(drawing.size[0] + 2 * padding, box.width)
         left, top = (width - drawing.size[0]) / 2, padding + header
         return replace(
@@ -109,11 +187,11 @@ class _Drawer:
         name, kind, box_id = task.display_name or task.name, self._kind(task), "/".join(path)
         note = "also after a failure" if task.runs_after_failure else note
         dag = _dag(self._pipeline, task) if depth > 1 and box_id not in self._closed else None
-        if dag is not None and len(dag.tasks) == 1 and kind != kinds.LOOP:
+        if dag is not None and len(dag.tasks) == 1 and kind != _LOOP:
             ((inner, only),) = dag.tasks.items()
             box = self._box(only, (*path, inner), depth - 1, is_in_loop=is_in_loop, note=note)
             return replace(box, name=f"{name}/{box.name}", groups=(*box.groups, box_id))
-        title, is_line = kinds.shorten(name), box_id in self._lines and dag is None
+        title, is_line = shorten(name), box_id in self._lines and dag is None
         is_open = is_line or dag is not None
         box = Box(
             id=box_id,
@@ -121,24 +199,24 @@ class _Drawer:
             name=name,
             kind=kind,
             note=note,
-            height=HEADER if is_line else HEIGHT,
-            width=kinds.width_of(title, kind, note, is_open=is_open, is_in_loop=is_in_loop, is_line=is_line),
+            height=HEADER if is_line else _HEIGHT,
+            width=_width_of(title, kind, note, is_open=is_open, is_in_loop=is_in_loop, is_line=is_line),
         )
         if dag is None:
             return box
-        return self.group(box, dag, path, depth - 1, is_in_loop=is_in_loop or kind == kinds.LOOP)
+        return self.group(box, dag, path, depth - 1, is_in_loop=is_in_loop or kind == _LOOP)
 
     def _kind(self, task: TaskSpec) -> str:
         """Return the kind of a task's box."""
         if task.iterator:
-            return kinds.LOOP
+            return _LOOP
         if _dag(self._pipeline, task) is None:
             component = self._pipeline.components.get(task.component)
             executor = component and self._pipeline.executors.get(component.executor)
-            return kinds.IMPORTER if isinstance(executor, Importer) else kinds.STEP
+            return IMPORTER if isinstance(executor, Importer) else STEP
         if task.condition:
-            return kinds.CONDITION
-        return kinds.EXIT_HANDLER if _EXIT_HANDLER.fullmatch(task.name) else kinds.GROUP
+            return _CONDITION
+        return EXIT_HANDLER if _EXIT_HANDLER.fullmatch(task.name) else GROUP
 
 
 def _curve(line: list[layout.Point]) -> str:

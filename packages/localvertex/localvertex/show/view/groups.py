@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from localvertex._base.compiled.parameters import ParameterSpec, ParameterType
+from localvertex._base.json_object import JsonObject
 from localvertex._base.userinput.spelling import quote
 
 _HEADING = re.compile(r"(?P<title>[A-Z][\w ]{0,30}): *(?P<names>(?:; *)?\w+(?: *[,;] *\w+)*)")
@@ -31,7 +32,7 @@ _NUMBER = r"(-?\d+(?:\.\d+)?(?:e[-+]?\d+)?)"
 _RANGE = re.compile(rf"\({_NUMBER} to {_NUMBER}\)")
 _EXISTS = re.compile(r"\ban existing (?:file|folder)\b")
 
-Group = dict[str, Any]
+Group = JsonObject
 """A group for the page: `title`, `names`, and `more`, the names that are folded."""
 
 

@@ -7,15 +7,85 @@ import time
 from dataclasses import asdict
 from typing import Any
 
+from localvertex._base.json_object import JsonObject
 from localvertex.jobs.faults.faults import ALL, Action
 from localvertex.jobs.goodput.event_files import EventFiles, EventLog
 from localvertex.jobs.goodput.goodput import add_up, goodput
+from localvertex.jobs.goodput.progress import Event, finite, number
 from localvertex.jobs.goodput.timeline import Span
 from localvertex.jobs.status import FINAL_STATES, MISSED, EventKind, JobState
 from localvertex.show.view import shape
-from localvertex.show.view.curves import Curve
 
-Message = tuple[str, dict[str, Any]]
+Point = list[float | None]
+"""Step, seconds since the epoch, and a figure for each name known at that time."""
+
+MAX_POINTS = 4000
+"""Beyond these, every other point is left out; a screen has fewer columns."""
+
+
+_MAX_NAMES = 30
+_NO_FIGURES = {"time", "first_step", "last_step", "step", "num_steps", "is_best"}
+
+
+class Curve:
+    """The points of one replica; each is given out once, and all of them again after some were left out."""
+
+    def __init__(self) -> None:
+        self._names: list[str] = []
+        self._trained: list[Point] = []
+        self._evaluated: list[Point] = []
+        self._num_events, self._stride = 0, 1
+        self._num_sent = (0, 0)
+        self._started_at: float | None = None
+        self._resumes: list[tuple[float, int]] = []
+
+    def add(self, event: Event) -> None:
+        """Take the next event of the replica."""
+        if event["event"] == "start" and self._trained:
+            self._started_at = event["time"]
+        if event["event"] == "restore" and self._trained:
+            self._resume(event["time"], number(event, "step"))
+        if event["event"] == "steps":
+            if self._started_at is not None:
+                self._resume(event["time"], number(event, "first_step") - 1)
+            if self._num_events % self._stride == 0 and self._keep(self._trained, event, "last_step", ""):
+                self._stride *= 2
+            self._num_events += 1
+        if event["event"] == "evaluate" and event.get("split") == "validation":
+            self._keep(self._evaluated, event, "step", "validation_")
+
+    def _keep(self, points: list[Point], event: Event, step: str, prefix: str) -> bool:
+        """Keep the point of an event; return whether every other point was left out, because there were too many."""
+        found = {prefix + name: finite(event, name) for name in sorted(event.keys() - _NO_FIGURES)}
+        new = [name for name, value in found.items() if value is not None and name not in self._names]
+        self._names += new[: _MAX_NAMES - len(self._names)]
+        points.append([number(event, step), round(event["time"], 3), *map(found.get, self._names)])
+        if len(points) <= MAX_POINTS:
+            return False
+        points[:] = points[::2]
+        self._num_sent = (0, 0)
+        return True
+
+    def _resume(self, time: float, step: int) -> None:
+        """Note that a process resumed from a step; what earlier ones trained beyond it is lost."""
+        started = time if self._started_at is None else self._started_at
+        self._resumes.append((round(started, 3), step))
+        self._started_at = None
+
+    def new(self) -> JsonObject | None:
+        """Return what was not given out yet, None when that is nothing.
+
+        `names`: of the figures of a point; early points may have fewer. `points` are of training, `evaluated` of
+        validation. `is_first`: the points replace all earlier ones. `resumes`: `[time, step]` of each process that
+        resumed; points before that time with a larger step are lost.
+        """
+        points, evaluated = self._trained[self._num_sent[0] :], self._evaluated[self._num_sent[1] :]
+        is_first, self._num_sent = not any(self._num_sent), (len(self._trained), len(self._evaluated))
+        found = {"names": [*self._names], "points": points, "evaluated": evaluated, "resumes": [*self._resumes]}
+        return found | {"is_first": is_first} if points or evaluated else None
+
+
+Message = tuple[str, JsonObject]
 """The name of an event of the stream, and its content."""
 
 _SECONDS = 1.0
@@ -43,7 +113,7 @@ class LiveJob:
         self._shown: Any = None
         self._shown_at = 0.0
 
-    def poll(self, status: dict[str, Any] | None, *, is_running: bool) -> list[Message]:
+    def poll(self, status: JsonObject | None, *, is_running: bool) -> list[Message]:
         """Return the messages that are due: `job` with everything about the job, `steps` with new points.
 
         Args:
@@ -70,7 +140,7 @@ class LiveJob:
                 messages.append(("steps", {"task": self._task, "replica": name, **new}))
         return messages
 
-    def _follow(self, status: dict[str, Any]) -> None:
+    def _follow(self, status: JsonObject) -> None:
         """Begin again when this is another job than before: the next attempt at a step has its own events."""
         logs = [(each["name"], each.get("event_log")) for each in status["replicas"]]
         if logs == self._logs:
@@ -80,14 +150,14 @@ class LiveJob:
         self._curves = {name: Curve() for name, _ in logs}
         self._events.listen = lambda name, event: self._curves[name].add(event)
 
-    def _job(self, status: dict[str, Any], *, is_running: bool, now: float) -> dict[str, Any]:
+    def _job(self, status: JsonObject, *, is_running: bool, now: float) -> JsonObject:
         """Return the message about the job; times are seconds from its start, which is `start` of the status."""
-        events: list[dict[str, Any]] = status.get("events", [])
+        events: list[JsonObject] = status.get("events", [])
         spans = {each["name"]: [Span(**span) for span in each.get("spans", [])] for each in status["replicas"]}
         # The primary replica is the first that started; of the trials of a tuning job any is.
         spans = {name: found for name, found in sorted(spans.items(), key=_start) if found}
         end = now if is_running else self._last(spans, events)
-        found: dict[str, Any] = dict(status.get("goodput") or {})
+        found: JsonObject = dict(status.get("goodput") or {})
         if spans and (not found or "num_trials" in found):
             restarts = status.get("num_restarts", 0)
             every = goodput(spans, self._events, num_failures=restarts, end=end)
@@ -108,7 +178,7 @@ class LiveJob:
             "events": [each | {"time": round(max(each["time"] - (start or 0.0), 0.0), 3)} for each in events],
         }
 
-    def _trials(self, spans: dict[str, list[Span]], end: float) -> list[dict[str, Any]]:
+    def _trials(self, spans: dict[str, list[Span]], end: float) -> list[JsonObject]:
         """Return the goodput so far of each running trial of a tuning job; nothing for other jobs."""
         trials: dict[str, dict[str, list[Span]]] = {}
         for name, own in spans.items():
@@ -116,7 +186,7 @@ class LiveJob:
                 trials.setdefault(name.rpartition("/")[0], {})[name] = own
         return [goodput(each, self._events, num_failures=0, end=end) for each in trials.values()]
 
-    def _last(self, spans: dict[str, list[Span]], events: list[dict[str, Any]]) -> float:
+    def _last(self, spans: dict[str, list[Span]], events: list[JsonObject]) -> float:
         """Return the last time at which a job that has no end was seen."""
         times = [max(span.start, span.end or 0.0) for each in spans.values() for span in each]
         times += [each["time"] for each in events]
@@ -124,8 +194,8 @@ class LiveJob:
         return max(times, default=0.0)
 
     def _replica(
-        self, entry: dict[str, Any], spans: dict[str, list[Span]], events: list[dict[str, Any]], *, is_running: bool
-    ) -> dict[str, Any]:
+        self, entry: JsonObject, spans: dict[str, list[Span]], events: list[JsonObject], *, is_running: bool
+    ) -> JsonObject:
         """Return what the page shows of a replica; `condition` is one of the words of docs/console.md."""
         name, own = entry["name"], spans.get(entry["name"], [])
         fields = ("name", "num_starts", "exit_code", "step", "num_steps", "memory")
@@ -144,7 +214,7 @@ def _start(item: tuple[str, list[Span]]) -> float:
     return item[1][0].start if item[1] else 0.0
 
 
-def _condition(name: str, spans: list[Span], events: list[dict[str, Any]], *, is_alive: bool, code: int | None) -> str:
+def _condition(name: str, spans: list[Span], events: list[JsonObject], *, is_alive: bool, code: int | None) -> str:
     """Return running, frozen, leaving, done or stopped."""
     if not is_alive:
         return "done" if code == 0 else "stopped"

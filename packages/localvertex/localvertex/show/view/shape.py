@@ -6,6 +6,7 @@ The shapes use `localvertex._base.userinput.shape`.
 from pathlib import Path
 from typing import Any
 
+from localvertex._base.json_object import JsonObject
 from localvertex._base.userinput.shape import NUMBER, OPTIONAL_NUMBER, Wrong, check
 from localvertex.store import record
 from localvertex.store.task import State
@@ -85,7 +86,7 @@ _RUN = {
 }
 
 
-def read(run_dir: Path) -> dict[str, Any]:
+def read(run_dir: Path) -> JsonObject:
     """Read the record of a run.
 
     Raises:

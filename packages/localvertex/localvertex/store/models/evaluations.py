@@ -4,9 +4,8 @@ import json
 import re
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
-from uuid import uuid4
 
+from localvertex._base.json_object import JsonObject
 from localvertex._base.userinput import atomic_write
 from localvertex.store import record
 from localvertex.store.models.reading import object_in
@@ -19,9 +18,9 @@ _LEFT = re.compile(r"\.[0-9]+\.json\.[0-9a-f]{8}\.partial")
 """Files that a killed process left; the registry's lock is held wherever it is removed."""
 
 
-def add(version: Path, content: dict[str, Any]) -> str:
+def add(version: Path, content: JsonObject) -> str:
     """Store an evaluation of the version in a folder, and return its id."""
-    folder, number = version / _FOLDER, str(uuid4().int >> 66)
+    folder, number = version / _FOLDER, record.new_number()
     folder.mkdir(exist_ok=True)
     _clear(folder, _LEFT)
     atomic_write.write_text(folder / f"{number}.json", json.dumps({**content, "create_time": record.now()}, indent=1))
@@ -35,7 +34,7 @@ def ids(version: Path) -> list[str]:
     return sorted(name.removesuffix(".json") for name in names if _FILE.fullmatch(name))
 
 
-def content(version: Path, evaluation_id: str) -> dict[str, Any]:
+def content(version: Path, evaluation_id: str) -> JsonObject:
     """Return an evaluation.
 
     Raises:

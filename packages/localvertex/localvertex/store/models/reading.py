@@ -9,6 +9,7 @@ from os.path import isfile
 from pathlib import Path
 from typing import Any
 
+from localvertex._base.json_object import JsonObject
 from localvertex.store.models import change
 
 DEFAULT, CHAMPION = "default", "champion"
@@ -115,7 +116,7 @@ class ModelRecords:
         return [alias for alias, each in self.aliases.items() if each == number]
 
     @property
-    def shared(self) -> dict[str, Any]:
+    def shared(self) -> JsonObject:
         """The fields of the model, which all versions share; empty when the file that has them is damaged."""
         path = self.folder / SHARED
         try:
@@ -139,7 +140,7 @@ class ModelRecords:
             raise LookupError(f"the model {self.folder.name!r} is not in {self.folder.parent}")
         raise LookupError(f"the model {self.folder.name!r} has no version {name!r}; it has {', '.join(numbers)}")
 
-    def content(self, number: str) -> dict[str, Any]:
+    def content(self, number: str) -> JsonObject:
         """Return the content of a version's model.json, with the fields that it shares with the other versions.
 
         Raises:
@@ -189,7 +190,7 @@ def merge_aliases(assigned: dict[str, str], number: str, aliases: Sequence[str])
     return found
 
 
-def object_in(path: Path) -> dict[str, Any]:
+def object_in(path: Path) -> JsonObject:
     """Read a JSON object.
 
     Raises:
@@ -204,6 +205,6 @@ def object_in(path: Path) -> dict[str, Any]:
     return content
 
 
-def _labels(value: Any) -> dict[str, Any]:
+def _labels(value: Any) -> JsonObject:
     """Return labels as an object, which a file that was edited by hand may not contain."""
     return value if isinstance(value, dict) else {}

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from localvertex._base.compiled.spec import Component, Container
+from localvertex._base.json_object import JsonObject
 from localvertex._base.lines import WriteLine
 from localvertex._base.userinput import atomic_write
 from localvertex._base.userinput.unique_keys import RepeatedKey, load_json
@@ -45,7 +46,7 @@ def key_of(
         own_key: The author's key, from `set_caching_options(cache_key=...)`.
         buckets: Where gs:// is.
     """
-    parts: dict[str, Any] = {
+    parts: JsonObject = {
         "pipeline": pipeline_name,
         "parameters": inputs.parameters,
         "artifacts": {name: [each["name"] for each in artifacts] for name, artifacts in inputs.artifacts.items()},
@@ -118,7 +119,7 @@ def remove_secrets(work_dir: Path, run_id: str, secrets: Secrets) -> None:
             path.unlink(missing_ok=True)
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read(path: Path) -> JsonObject:
     """Return the content of a record as it was written.
 
     Raises:
@@ -139,7 +140,7 @@ def _read(path: Path) -> dict[str, Any]:
     raise ValueError("its content does not match its digest")
 
 
-def _digest(content: dict[str, Any]) -> str:
+def _digest(content: JsonObject) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 

@@ -5,8 +5,8 @@ The reason is written where the step fails: `TaskFailed` in the executors, or `l
 
 import re
 from pathlib import Path
-from typing import Any
 
+from localvertex._base.json_object import JsonObject
 from localvertex.processes import logs
 from localvertex.store.steps import logs as step_logs
 from localvertex.store.task import State, Task
@@ -41,12 +41,12 @@ def sentence(task: Task) -> str:
     return f"{task.title}: {task.error}"
 
 
-def cannot_run_here(task: dict[str, Any]) -> bool:
+def cannot_run_here(task: JsonObject) -> bool:
     """Return whether the entry of a failed step says that this machine lacks what it needs."""
     return task["exit_code"] in _NOT_STARTED or bool(_NOT_HERE.search(task["error"] or ""))
 
 
-def log_of(content: dict[str, Any], run_dir: Path) -> tuple[Path | None, list[str]]:
+def log_of(content: JsonObject, run_dir: Path) -> tuple[Path | None, list[str]]:
     """Return the log of a record's failed task and its last lines; None and no lines when there is no log.
 
     The line that the error quotes is left out, and so are those that kfp writes in every step.

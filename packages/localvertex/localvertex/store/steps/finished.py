@@ -2,8 +2,8 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
+from localvertex._base.json_object import JsonObject
 from localvertex.processes.sinks import MASK
 from localvertex.store import record
 from localvertex.store.task import State, Task, Values
@@ -14,7 +14,7 @@ _NOTE = "finished before the run was resumed"
 class FinishedSteps:
     """The steps that a record shows as SUCCEEDED, SKIPPED or GIVEN, by path; none for a new run."""
 
-    def __init__(self, content: dict[str, Any], run_dir: Path) -> None:
+    def __init__(self, content: JsonObject, run_dir: Path) -> None:
         done = (State.SUCCEEDED, State.SKIPPED, State.GIVEN)
         tasks = [each for each in content.get("tasks", []) if each["kind"] == "step" and each["state"] in done]
         self._entries = {each["path"]: each for each in [*content.get(record.UNRESTORED, []), *tasks]}
@@ -23,7 +23,7 @@ class FinishedSteps:
         """How often the run has been resumed."""
 
     @property
-    def left(self) -> list[dict[str, Any]]:
+    def left(self) -> list[JsonObject]:
         """Return the entries of the steps that the run has not reached: it may be killed before it does."""
         return list(self._entries.values())
 
@@ -38,7 +38,7 @@ class FinishedSteps:
         task.num_resumes = entry.get("num_resumes", 0) if is_restored and entry else self.num_resumes
         return is_restored
 
-    def _restore(self, task: Task, upstream: list[Task], entry: dict[str, Any]) -> bool:
+    def _restore(self, task: Task, upstream: list[Task], entry: JsonObject) -> bool:
         if not _is_undisturbed(task, upstream, entry.get("num_resumes", 0)):
             return False
         if entry["inputs"] != json.loads(json.dumps(record.of_values(task.inputs), default=str)):

@@ -5,8 +5,8 @@ import textwrap
 from collections.abc import Iterable
 from pathlib import Path
 
+from localvertex._base.compiled.fields import Here, Treatment, treatments
 from localvertex._base.compiled.platforms import NO_EFFECT
-from localvertex._base.compiled.treatment import Here, Treatment, treatments
 
 PAGE = Path(__file__).parents[3] / "docs" / "compiled-file.md"
 

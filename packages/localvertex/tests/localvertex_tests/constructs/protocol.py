@@ -6,7 +6,7 @@ from typing import Any
 
 from kfp.pipeline_spec import pipeline_spec_pb2
 
-from localvertex._base.compiled.treatment import Here, treatments
+from localvertex._base.compiled.fields import Here, treatments
 
 Field = tuple[str, str]
 """A message without its package, and the JSON name of one of its fields."""

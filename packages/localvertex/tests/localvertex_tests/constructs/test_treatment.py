@@ -11,9 +11,8 @@ from localvertex_tests.constructs.older.compile import FILES as OLDER_FILES
 from localvertex_tests.constructs.page import PAGE, written
 
 import localvertex
-from localvertex._base.compiled.fields import Fields
+from localvertex._base.compiled.fields import Fields, Here, Treatment, treatments
 from localvertex._base.compiled.load import load
-from localvertex._base.compiled.treatment import Here, Treatment, treatments
 
 CONSTRUCTS = all_constructs()
 ROWS = {f"{row.message}.{row.field}": row for row in treatments().values()}

@@ -15,7 +15,7 @@ from localvertex._base.compiled.reader import read_pipeline
 from localvertex._base.compiled.spec import Pipeline
 from localvertex._base.userinput.errors import UserError
 from localvertex.show.view import graph
-from localvertex.show.view.box import HEADER, IMPORTER, STEP, Box
+from localvertex.show.view.graph import HEADER, IMPORTER, STEP, Box
 
 MARGIN = 0.2
 """Coordinates have one decimal."""

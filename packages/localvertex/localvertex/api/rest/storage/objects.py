@@ -13,12 +13,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 import google_crc32c
 
-from localvertex.api.rest.errors import ApiError, Status, invalid, not_found
+from localvertex._base.json_object import JsonObject
+from localvertex.api.rest.errors import ApiError, Status, invalid, not_found, refusing
 from localvertex.errors import TaskFailed
 from localvertex.store import record
 from localvertex.values.buckets import PROJECT_NUMBER, Buckets
@@ -52,10 +52,8 @@ class Objects:
             ApiError: No file in the bucket's folder can have this name.
         """
         parts = name.split("/")
-        try:
+        with refusing(Status.INVALID_ARGUMENT, TaskFailed):
             path = Path(Buckets(root=self.root).path_of(f"gs://{bucket}/{name}"))
-        except TaskFailed as error:
-            raise invalid(str(error)) from None
         if not name or {"", ".", ".."} & {*parts} or _PARTIAL.fullmatch(path.name):
             raise invalid(f"gs://{bucket}/{name[:200]!a}: no file of a folder can have this name; choose another")
         return path
@@ -144,7 +142,7 @@ class Objects:
         found = sorted(each.name for each in self.root.iterdir()) if self.root.is_dir() else []
         return [each for each in found if (self.root / each).is_dir() and not (self.root / each).is_symlink()]
 
-    def make_bucket(self, bucket: str) -> dict[str, Any]:
+    def make_bucket(self, bucket: str) -> JsonObject:
         """Create the folder of a bucket.
 
         Raises:
@@ -173,7 +171,7 @@ class Objects:
             raise ApiError(Status.NOT_FOUND, f"the bucket gs://{bucket} is not found; {text}; to make it: {advice}")
         return folder
 
-    def bucket(self, bucket: str) -> dict[str, Any]:
+    def bucket(self, bucket: str) -> JsonObject:
         """Build the Bucket resource.
 
         Raises:
@@ -211,7 +209,7 @@ class Objects:
         except OSError:
             raise ApiError(Status.ABORTED, f"the bucket gs://{bucket} is not empty; delete its objects first") from None
 
-    def page(self, bucket: str, query: Mapping[str, str]) -> dict[str, Any]:
+    def page(self, bucket: str, query: Mapping[str, str]) -> JsonObject:
         """List objects by name; with a delimiter, what has it after the prefix is listed as a folder."""
         folder = self.path(bucket, "x").parent
         prefix, delimiter, start = (query.get(key, "") for key in ("prefix", "delimiter", "pageToken"))
@@ -241,7 +239,7 @@ class Objects:
                 found_items.append(self.resource(bucket, name, folder / name))
         return {"kind": "storage#objects", "items": found_items, "prefixes": sorted(prefixes)} | more
 
-    def resource(self, bucket: str, name: str, path: Path) -> dict[str, Any]:
+    def resource(self, bucket: str, name: str, path: Path) -> JsonObject:
         """Build the Object resource."""
         status = path.stat()
         md5, crc32c = _hashes(path, status.st_ino, status.st_size, status.st_mtime_ns)

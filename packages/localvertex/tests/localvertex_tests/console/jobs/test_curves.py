@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from localvertex.jobs.goodput import thinning
+from localvertex.jobs.goodput import event_files
 from localvertex.jobs.goodput.event_files import EventFiles
-from localvertex.show.view.curves import MAX_POINTS, Curve
+from localvertex.show.view.live import MAX_POINTS, Curve
 
 Event = dict[str, Any]
 
@@ -95,7 +95,7 @@ def test_a_training_of_a_hundred_thousand_steps_is_a_few_points(tmp_path: Path) 
     for before, after in pairwise(found["points"]):
         assert 0 < after[0] - before[0] < 100_000 / 100
     kept = events.of("workerpool0-0")
-    assert len(kept) <= thinning.MAX_EVENTS
+    assert len(kept) <= event_files.MAX_EVENTS
     assert sum(each["seconds"] for each in kept) == pytest.approx(25_000)
 
 
@@ -132,12 +132,12 @@ def test_joined_steps_keep_the_sums_and_weigh_the_means() -> None:
         steps(4, 4, seconds=1.0, loss=5.0, accuracy=0.5, images_per_second=50.0, seconds_left=7.0),
     ]
     first = steps(0, 0)
-    _, found = thinning.thin_out([first, *pair])
+    _, found = event_files.thin_out([first, *pair])
     assert found["seconds"] == 4.0
     assert (found["first_step"], found["last_step"], found["time"]) == (1, 4, 104.0)
     assert (found["loss"], found["accuracy"], found["images_per_second"]) == (2.0, 0.5, 20.0)
     assert found["seconds_left"] == 7.0
     save = {"event": "save", "time": 103.5}
-    assert thinning.thin_out([first, pair[0], save, pair[1]]) == [first, pair[0], save, pair[1]]
-    assert thinning.thin_out(pair) == pair, "the first steps of a process stay as they are"
-    assert thinning.thin_out([first, {**pair[0], "last_step": "x"}, pair[1]])[2] == pair[1]
+    assert event_files.thin_out([first, pair[0], save, pair[1]]) == [first, pair[0], save, pair[1]]
+    assert event_files.thin_out(pair) == pair, "the first steps of a process stay as they are"
+    assert event_files.thin_out([first, {**pair[0], "last_step": "x"}, pair[1]])[2] == pair[1]

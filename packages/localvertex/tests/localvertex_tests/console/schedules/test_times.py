@@ -9,7 +9,7 @@ from hypothesis import given, settings, strategies as st
 from localvertex.api.rest.errors import ApiError
 from localvertex.api.schedules.cron import Cron
 from localvertex.api.schedules.firing import Schedule
-from localvertex.console.schedules.times import times_of, times_of_schedule
+from localvertex.console.schedules.routes import times_of, times_of_schedule
 
 NOW = datetime(2026, 11, 22, 12, 30, tzinfo=UTC)
 

@@ -9,7 +9,7 @@ import pytest
 from localvertex_tests.support import run_records
 
 from localvertex.api.rest.errors import ApiError
-from localvertex.console.runs.artifacts import file_of, find
+from localvertex.console.runs.routes import file_of_artifact, find_artifact
 from localvertex.show.view.artifacts import ShownArtifact
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 20
@@ -27,7 +27,7 @@ def artifact(tmp_path: Path) -> Callable[..., ShownArtifact]:
         found = {"name": "", "type": {"schemaTitle": kind}, "uri": str(uri), "metadata": fields.pop("metadata", {})}
         task = run_records.TASK | {"outputs": {"parameters": {}, "artifacts": {"out": [found]}}}
         content = run_records.run_record(run_dir.parent, "run", "2026-01-01T00:00:00.000Z", tasks=[task], **fields)
-        return find(run_dir, content, {"task": "train", "name": "out"})
+        return find_artifact(run_dir, content, {"task": "train", "name": "out"})
 
     return new
 
@@ -51,7 +51,7 @@ def test_no_artifact_shows_a_file_outside_the_runs(
         assert (view["files"], view["is_page"], view["markdown"]) == ([], False, None), uri
         for name in ("", "token", "../secret.md"):
             with pytest.raises(ApiError, match="is not found"):
-                file_of(found, name, is_download=True)
+                file_of_artifact(found, name, is_download=True)
 
 
 def test_a_folder_lists_its_files_and_none_of_another_folder(
@@ -71,11 +71,11 @@ def test_a_folder_lists_its_files_and_none_of_another_folder(
     ]
     for name in ("link", ".hidden", "../../run.json", "inner", "/etc/hostname", "inner/../../out/.hidden"):
         with pytest.raises(ApiError, match="is not found"):
-            file_of(found, name, is_download=True)
-    shown = file_of(found, "inner/picture", is_download=False)
+            file_of_artifact(found, name, is_download=True)
+    shown = file_of_artifact(found, "inner/picture", is_download=False)
     assert shown.media_type == "image/png"
     with pytest.raises(ApiError, match="neither a page nor an image"):
-        file_of(found, "text.txt", is_download=False)
+        file_of_artifact(found, "text.txt", is_download=False)
 
 
 def test_text_is_previewed_whatever_its_size_and_nothing_else_is(
@@ -103,14 +103,14 @@ def test_a_page_or_an_image_of_2_gb_is_only_downloaded(artifact: Callable[..., S
     for kind, content in (("system.HTML", b"<h1>"), ("system.Artifact", PNG)):
         path.write_bytes(content)
         found = artifact(path, kind)
-        assert file_of(found, "", is_download=False).status_code == 200
+        assert file_of_artifact(found, "", is_download=False).status_code == 200
         with path.open("r+b") as file:
             file.truncate(2 << 30)
         view = found.view()
         assert (view["is_page"], view["files"][0]["is_image"]) == (False, False)
         with pytest.raises(ApiError, match="larger than 67108864 bytes; download it"):
-            file_of(found, "", is_download=False)
-        assert file_of(found, "", is_download=True).headers["Content-Length"] == str(2 << 30)
+            file_of_artifact(found, "", is_download=False)
+        assert file_of_artifact(found, "", is_download=True).headers["Content-Length"] == str(2 << 30)
 
 
 @pytest.mark.parametrize(
@@ -135,9 +135,9 @@ def test_images_are_known_by_their_content_and_svg_runs_nothing(
     assert found.view()["files"][0]["is_image"] == bool(kind)
     if not kind:
         with pytest.raises(ApiError, match="neither a page nor an image"):
-            file_of(found, "", is_download=False)
+            file_of_artifact(found, "", is_download=False)
         return
-    headers = file_of(found, "", is_download=False).headers
+    headers = file_of_artifact(found, "", is_download=False).headers
     assert headers["Content-Type"] == kind
     assert headers["Content-Security-Policy"].startswith("sandbox; default-src 'none';")
 
@@ -169,16 +169,16 @@ def test_a_page_gets_no_script_and_a_download_is_never_shown(
     page.write_text("<script>alert(1)</script>")
     found = artifact(page, "system.HTML")
     assert found.view()["is_page"]
-    headers = file_of(found, "", is_download=False).headers
+    headers = file_of_artifact(found, "", is_download=False).headers
     assert headers["Content-Type"].startswith("text/html")
     assert headers["Content-Security-Policy"].startswith("sandbox; default-src 'none';")
     assert "script" not in headers["Content-Security-Policy"]
-    headers = file_of(found, "", is_download=True).headers
+    headers = file_of_artifact(found, "", is_download=True).headers
     assert headers["Content-Type"] == "application/octet-stream"
     assert headers["Content-Disposition"].startswith("attachment")
     # The same file as another kind of artifact is no page.
     with pytest.raises(ApiError, match="neither a page nor an image"):
-        file_of(artifact(page), "", is_download=False)
+        file_of_artifact(artifact(page), "", is_download=False)
 
 
 def test_a_bucket_of_the_run_is_read(artifact: Callable[..., ShownArtifact], tmp_path: Path) -> None:
@@ -194,4 +194,4 @@ def test_a_bucket_of_the_run_is_read(artifact: Callable[..., ShownArtifact], tmp
 def test_what_does_not_exist_is_refused(tmp_path: Path, query: dict[str, str]) -> None:
     content = run_records.run_record(tmp_path, "run", "2026-01-01T00:00:00.000Z")
     with pytest.raises(ApiError):
-        find(tmp_path / "run", content, {"task": "train", "name": "out"} | query)
+        find_artifact(tmp_path / "run", content, {"task": "train", "name": "out"} | query)

@@ -11,8 +11,8 @@ from localvertex_tests.support import run_records
 
 from localvertex.api.rest.store import Store
 from localvertex.console.events.changes import LogChanges, RunChanges
-from localvertex.console.runs.logs import answer
 from localvertex.console.runs.record import WatchedRuns
+from localvertex.console.runs.routes import log_of_step
 from localvertex.show.view import logs
 from localvertex.store import record, run_folder
 from localvertex.store.journal import Journal
@@ -214,10 +214,10 @@ def test_no_path_of_a_log_leads_out_of_its_run(log: Path, tmp_path: Path) -> Non
     run_dir = log.parents[1]
     assert logs.files(run_dir, "train") == ["log.txt"]
     for name in ("workerpool0-0.log", "workerpool1-0.log", "../../api/log.txt", "/etc/passwd", "log.txt/../log.txt"):
-        assert answer(run_dir, "train", {"file": name})["text"] == ""
+        assert log_of_step(run_dir, "train", {"file": name})["text"] == ""
     for task in ("", "..", "../../api", "outside", "train/../..", "/etc", ".hidden", "a\0b"):
         with pytest.raises(Exception, match="is not found"):
-            answer(run_dir, task, {})
+            log_of_step(run_dir, task, {})
     with pytest.raises(Exception, match="expected a number of bytes"):
-        answer(run_dir, "train", {"offset": "-1"})
-    assert json.dumps(answer(run_dir, "train", {"offset": "1"}))
+        log_of_step(run_dir, "train", {"offset": "-1"})
+    assert json.dumps(log_of_step(run_dir, "train", {"offset": "1"}))

@@ -11,7 +11,7 @@ from localvertex.api.jobs.custom_jobs import CustomJobs
 from localvertex.api.rest.errors import ApiError
 from localvertex.api.rest.store import Store
 from localvertex.console.local_route import LocalCall
-from localvertex.console.runs import logs as routes
+from localvertex.console.runs import routes
 from localvertex.console.runs.record import WatchedRuns
 from localvertex.console.runs.routes import RunRoutes
 from localvertex.runner.engine import Options
@@ -33,13 +33,13 @@ def test_no_log_leads_out_of_a_run_or_waits_for_a_pipe(log: Path, tmp_path: Path
     (tmp_path / "secret.txt").write_text("secret")
     log.symlink_to(tmp_path / "secret.txt")
     with pytest.raises(ApiError, match="is not found"):
-        routes.download(log.parents[1], "train", {})
+        routes.whole_log(log.parents[1], "train", {})
     log.unlink()
     os.mkfifo(log)
     with pytest.raises(ApiError, match="is not found"):
-        routes.download(log.parents[1], "train", {"file": "log.txt"})
+        routes.whole_log(log.parents[1], "train", {"file": "log.txt"})
     with pytest.raises(ApiError, match="is not found"):
-        routes.download(log.parents[1], "../..", {})
+        routes.whole_log(log.parents[1], "../..", {})
 
 
 def test_the_piece_around_an_offset_has_its_whole_line(log: Path) -> None:

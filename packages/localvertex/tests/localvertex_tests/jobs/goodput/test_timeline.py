@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from localvertex.jobs.goodput.event_files import thin_out
 from localvertex.jobs.goodput.goodput import add_up
-from localvertex.jobs.goodput.thinning import thin_out
 from localvertex.jobs.goodput.timeline import SegmentKind, Span, Timeline, coarsen, timeline
 
 Event = dict[str, Any]
