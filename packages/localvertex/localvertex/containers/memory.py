@@ -29,7 +29,7 @@ def of(command: Sequence[str], peak_bytes: int, machine: MachineType | None) -> 
     text = f"peak {_figure(peak_bytes)}"
     if machine and machine_bytes:
         # Of two figures in GB, the first needs no unit.
-        text = f"{text.removesuffix(' GB')} of {machine_bytes / _GB:.3g} GB ({machine.name})"
+        text = f"{text.removesuffix(' GB')} of {machine.memory_gb:g} GB ({machine.name})"
     text += {"error": ", would be out of memory on Vertex AI", "warning": ", nearly out of memory", "": ""}[severity]
     return {
         "peak_bytes": peak_bytes,

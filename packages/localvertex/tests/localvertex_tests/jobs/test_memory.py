@@ -11,6 +11,7 @@ from localvertex._base import linux
 from localvertex.containers import memory
 from localvertex.machines import load_catalogue
 from localvertex.machines.catalogue import nearest
+from localvertex.machines.catalogue.rows import MachineType
 from vertex_testing.html import report_data
 from vertex_testing.runs import STEP, Command, Compile, Execute, FindTask
 
@@ -128,3 +129,19 @@ def test_a_step_gets_the_smallest_machine_that_has_what_it_asks_for(
     monkeypatch.delenv("ACCELERATORS_CATALOGUE")
     found = nearest.of_step(load_catalogue(), resources)
     assert (found.name if found else None) == machine_type
+
+
+@pytest.mark.parametrize(
+    ("memory_gb", "peak_bytes", "text"),
+    [
+        (16.0, int(6.1 * 1024 * MB), "peak 6.1 of 16 GB (m)"),
+        (14.4, 300 * MB, "peak 300 MB of 14.4 GB (m)"),
+        (1360.0, 1300 * 1024 * MB, "peak 1300.0 of 1360 GB (m), nearly out of memory"),
+        (None, 20 * 1024 * MB, "peak 20.0 GB"),
+    ],
+)
+def test_the_figures_are_read_at_a_glance(memory_gb: float | None, peak_bytes: int, text: str) -> None:
+    machine = MachineType(name="m", vcpus=4, memory_gb=memory_gb, kind="cpu-only")
+    found = memory.of(["python"], peak_bytes, machine)
+    assert found
+    assert found["text"] == text
