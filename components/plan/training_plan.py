@@ -97,7 +97,7 @@ def plan(
     if not pools.parameter_server_count:
         config = config.for_data(data.counts("train"))
     config.num_steps(data.num_examples["train"])
-    check_boot_disk(pools, data)
+    _check_boot_disk(pools, data)
     _check_recipe(config, data, num_devices=pools.replica_count * max(1, pools.accelerator_count))
     training = f"{paths.check('pipeline_root', pipeline_root).rstrip('/')}/training"
     config, start = starting_weights.resolve(config, data, training=training, region=region)
@@ -163,7 +163,7 @@ _COPIED = ("train", "validation")
 """The splits that `trainer.data.staging` copies in a training job."""
 
 
-def check_boot_disk(machines: Machines, dataset: Dataset) -> None:
+def _check_boot_disk(machines: Machines, dataset: Dataset) -> None:
     """Refuse a boot disk that the dataset does not fit on, before a machine is requested.
 
     Raises:

@@ -22,7 +22,7 @@ class BadImage(Exception):
     """Bytes that are not an image, or an image that must not be decoded; the message gives the reason."""
 
 
-def to_rgb(image: Image.Image, num_bits: int) -> tuple[Image.Image, str]:
+def _to_rgb(image: Image.Image, num_bits: int) -> tuple[Image.Image, str]:
     """Return an RGB image of 8 bits per channel, with transparency composited on white, and a remark or "".
 
     Args:
@@ -127,7 +127,7 @@ def decode_with_remarks(data: bytes) -> tuple[Image.Image, list[str]]:
             image.load()
             # Without a copy of the pixels, which takes a tenth of the time of a large JPEG.
             ImageOps.exif_transpose(image, in_place=True)
-            decoded, remark = to_rgb(image, _num_bits(image))
+            decoded, remark = _to_rgb(image, _num_bits(image))
             return decoded, [found for found in (remark, _remark_on_frames(image)) if found]
     except BadImage:
         raise

@@ -39,7 +39,7 @@ class Conflict(Exception):
     """A line gives an image another label than an earlier one; the arguments are the line and the earlier one."""
 
 
-def unite(lines: Iterable[Line]) -> tuple[list[Line], list[Line]]:
+def _unite(lines: Iterable[Line]) -> tuple[list[Line], list[Line]]:
     """Return the first line of each image, with the strictest split and a unique name, and the repeated lines.
 
     Raises:
@@ -153,7 +153,7 @@ class ManifestSource:
     def _unite(self, lines: Iterable[Line]) -> list[Line]:
         """Return one line per image; refuse an image with two labels."""
         try:
-            kept, repeated = unite(lines)
+            kept, repeated = _unite(lines)
         except Conflict as conflict:
             later, first = conflict.args
             raise UserError(
