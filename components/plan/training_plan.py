@@ -24,6 +24,11 @@ from trainer.data.dataset import Dataset, load
 from trainer.learner import libraries
 from trainer.models import recipes
 
+_RESERVED_GB = 40
+"""For the system, the container image (about 15 GB with CUDA) and logs; an estimate with room to spare."""
+_COPIED = ("train", "validation")
+"""The splits that `trainer.data.staging` copies in a training job."""
+
 
 class TrainingPlan(NamedTuple):
     """The fields of the training job; they are the outputs of the `plan` step."""
@@ -155,12 +160,6 @@ def _check_recipe(config: TrainConfig, data: Dataset, *, num_devices: int) -> No
             applications.train_base(network, layers)
         augmentation = Augmentation(recipe.augmentation, image_size=data.image_size, num_classes=data.num_classes)
         augmentation.check(data.image_size)
-
-
-_RESERVED_GB = 40
-"""For the system, the container image (about 15 GB with CUDA) and logs; an estimate with room to spare."""
-_COPIED = ("train", "validation")
-"""The splits that `trainer.data.staging` copies in a training job."""
 
 
 def _check_boot_disk(machines: Machines, dataset: Dataset) -> None:

@@ -21,6 +21,10 @@ _SUCCEEDED = "PIPELINE_STATE_SUCCEEDED"
 ENDED = {_SUCCEEDED, "PIPELINE_STATE_FAILED", "PIPELINE_STATE_CANCELLED", "PIPELINE_STATE_PAUSED"}
 
 
+_MADE_BY_COMPILER = re.compile(r"(?:exit-handler|condition|condition-branches)-\d+")
+"""Graphs of `with` blocks, which are left out of the names of the steps inside."""
+
+
 def watch(location: Location, name: str) -> bool:
     """Print the state of the steps until the job has ended, then how it ended and why.
 
@@ -119,10 +123,6 @@ def custom_jobs(task: Any) -> list[str]:
     except (ValueError, KeyError, TypeError):
         pass  # another component wrote it, and started no custom job
     return [name for name in dict.fromkeys(names) if "/customJobs/" in name]
-
-
-_MADE_BY_COMPILER = re.compile(r"(?:exit-handler|condition|condition-branches)-\d+")
-"""Graphs of `with` blocks, which are left out of the names of the steps inside."""
 
 
 def step_names(spec: Mapping[str, Any]) -> dict[str, str]:

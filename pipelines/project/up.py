@@ -29,6 +29,10 @@ _APIS = ("aiplatform", "artifactregistry", "cloudbuild", "iam", "storage")
 _APIS_OF_DATAFLOW = ("compute", "dataflow")
 
 
+_UNKNOWN_DIGEST = "sha256:" + "0" * 64
+"""The digest that a dry run prints, because only a build has a real one."""
+
+
 def up(gcloud: Gcloud, names: Names, settings_file: Path | None = None, *, with_dataflow: bool = False) -> None:
     """Create what is missing, build the container images, and compile the pipeline for them.
 
@@ -100,10 +104,6 @@ def _give_roles(gcloud: Gcloud, names: Names, grant: roles.Grant) -> None:
     for role in grant.roles:
         if role not in held:
             gcloud.change(*grant.change("add", role, names))
-
-
-_UNKNOWN_DIGEST = "sha256:" + "0" * 64
-"""The digest that a dry run prints, because only a build has a real one."""
 
 
 def _build_images(gcloud: Gcloud, names: Names, *, with_beam: bool) -> tuple[str, str]:

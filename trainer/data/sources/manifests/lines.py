@@ -29,6 +29,33 @@ CONTROL_CHARACTER = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 """Also halves of characters, which JSON can write and UTF-8 cannot."""
 
 
+MAX_LINE_BYTES = 2**16
+"""Longer lines are bad: an address has at most 1,024 bytes, and a label 128 characters."""
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_OTHER_FILES = {
+    **dict.fromkeys((".txt", ".pdf", ".html", ".json", ".jsonl"), "text"),
+    **dict.fromkeys((".mp4", ".mov", ".avi", ".mpeg4", ".webm", ".mkv"), "video"),
+}
+"""Endings in lower case of what Vertex AI's other tasks are about."""
+_ML_USE = "aiplatform.googleapis.com/ml_use"
+_OTHER_KEYS = {
+    "multiLabelClassificationAnnotation": "multi-label classification",
+    "multiLabelClassificationAnnotations": "multi-label classification",
+    "boundingBoxAnnotation": "object detection",
+    "boundingBoxAnnotations": "object detection",
+    **dict.fromkeys(
+        (
+            *("segmentationAnnotation", "segmentationAnnotations", "maskAnnotation", "maskAnnotations"),
+            *("polygonAnnotation", "polygonAnnotations", "polylineAnnotation", "polylineAnnotations"),
+        ),
+        "image segmentation",
+    ),
+    **dict.fromkeys(("textContent", "textGcsUri", "textSegmentAnnotations", "sentimentAnnotation"), "text"),
+    **dict.fromkeys(("videoGcsUri", "timeSegmentAnnotations", "temporalBoundingBoxAnnotations"), "video"),
+}
+"""Keys that only manifests of another task have."""
+
+
 class BadLine(Exception):
     """A line that cannot be used; the message is the reason."""
 
@@ -75,11 +102,6 @@ def _clean_label(label: str) -> str:
     return label
 
 
-MAX_LINE_BYTES = 2**16
-"""Longer lines are bad: an address has at most 1,024 bytes, and a label 128 characters."""
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-
-
 def number_lines(file: BinaryIO) -> Iterator[tuple[int, bytes | None]]:
     """Yield number and content of each line, without its end; the content is None if it is too long."""
     number = 0
@@ -109,13 +131,6 @@ def text_of(line: bytes | None) -> str:
         return line.decode()
     except UnicodeDecodeError:
         raise BadLine("not UTF-8") from None
-
-
-_OTHER_FILES = {
-    **dict.fromkeys((".txt", ".pdf", ".html", ".json", ".jsonl"), "text"),
-    **dict.fromkeys((".mp4", ".mov", ".avi", ".mpeg4", ".webm", ".mkv"), "video"),
-}
-"""Endings in lower case of what Vertex AI's other tasks are about."""
 
 
 def parse_csv(text: str, *, is_labelled: bool = True) -> Entry:
@@ -169,25 +184,6 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-_ML_USE = "aiplatform.googleapis.com/ml_use"
-_OTHER_KEYS = {
-    "multiLabelClassificationAnnotation": "multi-label classification",
-    "multiLabelClassificationAnnotations": "multi-label classification",
-    "boundingBoxAnnotation": "object detection",
-    "boundingBoxAnnotations": "object detection",
-    **dict.fromkeys(
-        (
-            *("segmentationAnnotation", "segmentationAnnotations", "maskAnnotation", "maskAnnotations"),
-            *("polygonAnnotation", "polygonAnnotations", "polylineAnnotation", "polylineAnnotations"),
-        ),
-        "image segmentation",
-    ),
-    **dict.fromkeys(("textContent", "textGcsUri", "textSegmentAnnotations", "sentimentAnnotation"), "text"),
-    **dict.fromkeys(("videoGcsUri", "timeSegmentAnnotations", "temporalBoundingBoxAnnotations"), "video"),
-}
-"""Keys that only manifests of another task have."""
 
 
 def parse_json(text: str, *, is_labelled: bool = True) -> Entry:

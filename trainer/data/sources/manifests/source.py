@@ -20,6 +20,12 @@ from trainer.data.sources.remarks import Remarks, first_names
 from trainer.data.sources.source import Count, SourceImage, ignore_count
 from trainer.data.splits import strictness
 
+T = TypeVar("T")
+BLANK = "blank lines, ignored"
+REPEATED = "lines with an image of an earlier line, counted once"
+_MAX_BAD_LINES = 200_000
+"""More are refused at once, because each is kept with its reason."""
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Line:
@@ -69,13 +75,6 @@ def _with_unique_names(lines: Iterable[Line]) -> Iterator[Line]:
         else:
             names.add(line.name)
             yield line
-
-
-T = TypeVar("T")
-BLANK = "blank lines, ignored"
-REPEATED = "lines with an image of an earlier line, counted once"
-_MAX_BAD_LINES = 200_000
-"""More are refused at once, because each is kept with its reason."""
 
 
 class ManifestSource:
