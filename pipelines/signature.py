@@ -5,7 +5,7 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from localvertex._base.kinds import Number
+from trainer.settings import limits
 
 
 def declare(
@@ -44,11 +44,5 @@ def declare(
 
 def _description(metadata: Mapping[str, Any]) -> str:
     text: str = metadata["help"]
-    kind = metadata.get("kind")
-    if isinstance(kind, range):
-        lowest, highest = str(kind[0]), str(kind[-1])
-    elif isinstance(kind, Number):
-        lowest, highest = f"{kind.lowest:g}", f"{kind.highest:g}"
-    else:
-        return text
-    return f"{text.removesuffix('.')} ({lowest} to {highest})."
+    ends = limits(metadata.get("kind"))
+    return f"{text.removesuffix('.')} ({ends})." if ends else text

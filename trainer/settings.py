@@ -56,3 +56,10 @@ def check(name: str, value: Any, kind: Any) -> Any:
         if isinstance(kind, range) and isinstance(value, float) and value.is_integer():
             value = int(value)
     return kinds.check(name, value, kind)
+
+
+def limits(kind: Any) -> str:
+    """Return the lowest and the highest number of a kind, in words; empty for other kinds."""
+    if isinstance(kind, range):
+        return f"{kind[0]} to {kind[-1]}"
+    return f"{kind.lowest:g} to {kind.highest:g}" if isinstance(kind, Number) else ""

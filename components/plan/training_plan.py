@@ -24,6 +24,11 @@ from trainer.data.dataset import Dataset, load
 from trainer.learner import libraries
 from trainer.models import recipes
 
+_RESERVED_GB = 40
+"""For the system, the container image (about 15 GB with CUDA) and logs; an estimate with room to spare."""
+_COPIED = ("train", "validation")
+"""The splits that `trainer.data.staging` copies in a training job."""
+
 
 class TrainingPlan(NamedTuple):
     """The fields of the training job; they are the outputs of the `plan` step."""
@@ -97,7 +102,7 @@ def plan(
     if not pools.parameter_server_count:
         config = config.for_data(data.counts("train"))
     config.num_steps(data.num_examples["train"])
-    check_boot_disk(pools, data)
+    _check_boot_disk(pools, data)
     _check_recipe(config, data, num_devices=pools.replica_count * max(1, pools.accelerator_count))
     training = f"{paths.check('pipeline_root', pipeline_root).rstrip('/')}/training"
     config, start = starting_weights.resolve(config, data, training=training, region=region)
@@ -157,13 +162,7 @@ def _check_recipe(config: TrainConfig, data: Dataset, *, num_devices: int) -> No
         augmentation.check(data.image_size)
 
 
-_RESERVED_GB = 40
-"""For the system, the container image (about 15 GB with CUDA) and logs; an estimate with room to spare."""
-_COPIED = ("train", "validation")
-"""The splits that `trainer.data.staging` copies in a training job."""
-
-
-def check_boot_disk(machines: Machines, dataset: Dataset) -> None:
+def _check_boot_disk(machines: Machines, dataset: Dataset) -> None:
     """Refuse a boot disk that the dataset does not fit on, before a machine is requested.
 
     Raises:

@@ -21,6 +21,10 @@ _SUCCEEDED = "PIPELINE_STATE_SUCCEEDED"
 ENDED = {_SUCCEEDED, "PIPELINE_STATE_FAILED", "PIPELINE_STATE_CANCELLED", "PIPELINE_STATE_PAUSED"}
 
 
+_MADE_BY_COMPILER = re.compile(r"(?:exit-handler|condition|condition-branches)-\d+")
+"""Graphs of `with` blocks, which are left out of the names of the steps inside."""
+
+
 def watch(location: Location, name: str) -> bool:
     """Print the state of the steps until the job has ended, then how it ended and why.
 
@@ -61,7 +65,7 @@ def _changes(tasks: dict[int, Any], seen: dict[str, str]) -> Iterator[tuple[str,
     """Yield the path and state of each step whose state has changed; graphs and waiting steps are left out."""
     graphs = {task.parent_task_id for task in tasks.values()}
     for task in sorted(tasks.values(), key=lambda task: task.task_id):
-        state, path = task.state.name, task_path(task, tasks)
+        state, path = task.state.name, _task_path(task, tasks)
         if task.task_id in graphs or not path or state in ("PENDING", "STATE_UNSPECIFIED") or seen.get(path) == state:
             continue
         seen[path] = state
@@ -71,8 +75,8 @@ def _changes(tasks: dict[int, Any], seen: dict[str, str]) -> Iterator[tuple[str,
 
 def _failures(location: Location, tasks: dict[int, Any], names: dict[str, str]) -> Iterator[str]:
     """Yield the error of each failed step, the error of its custom job, and the command that prints the log."""
-    for task in failed_tasks(tasks):
-        path = task_path(task, tasks) or task.task_name
+    for task in _failed_tasks(tasks):
+        path = _task_path(task, tasks) or task.task_name
         yield f"{names.get(path, path)} failed: {task.error.message or 'the service gave no reason'}"
         for job_name in custom_jobs(task):
             if text := _custom_job_error(location, job_name):
@@ -91,7 +95,7 @@ def _custom_job_error(location: Location, name: str) -> str:
     return " ".join(job.error.message.split())
 
 
-def failed_tasks(tasks: Mapping[int, Any]) -> list[Any]:
+def _failed_tasks(tasks: Mapping[int, Any]) -> list[Any]:
     """Return the failed steps among the task details of a pipeline job, which are given by their ids."""
     failed = [task for task in tasks.values() if task.state.name == "FAILED"]
     # A graph fails because one of its steps did, and only the step has the cause.
@@ -99,7 +103,7 @@ def failed_tasks(tasks: Mapping[int, Any]) -> list[Any]:
     return [task for task in failed if task.task_id not in parents]
 
 
-def task_path(task: Any, tasks: Mapping[int, Any]) -> str:
+def _task_path(task: Any, tasks: Mapping[int, Any]) -> str:
     """Return the names of the enclosing tasks and the task's own, joined by slashes; empty for the root."""
     names: list[str] = []
     while task.parent_task_id in tasks and len(names) < 50:
@@ -119,10 +123,6 @@ def custom_jobs(task: Any) -> list[str]:
     except (ValueError, KeyError, TypeError):
         pass  # another component wrote it, and started no custom job
     return [name for name in dict.fromkeys(names) if "/customJobs/" in name]
-
-
-_MADE_BY_COMPILER = re.compile(r"(?:exit-handler|condition|condition-branches)-\d+")
-"""Graphs of `with` blocks, which are left out of the names of the steps inside."""
 
 
 def step_names(spec: Mapping[str, Any]) -> dict[str, str]:

@@ -29,6 +29,10 @@ _APIS = ("aiplatform", "artifactregistry", "cloudbuild", "iam", "storage")
 _APIS_OF_DATAFLOW = ("compute", "dataflow")
 
 
+_UNKNOWN_DIGEST = "sha256:" + "0" * 64
+"""The digest that a dry run prints, because only a build has a real one."""
+
+
 def up(gcloud: Gcloud, names: Names, settings_file: Path | None = None, *, with_dataflow: bool = False) -> None:
     """Create what is missing, build the container images, and compile the pipeline for them.
 
@@ -56,7 +60,7 @@ def up(gcloud: Gcloud, names: Names, settings_file: Path | None = None, *, with_
         _give_roles(gcloud, names, on(names))
     if with_dataflow:
         _give_roles(gcloud, names, roles.on_project_for_dataflow(names))
-    image, cpu_image = build_images(gcloud, names, with_beam=with_dataflow)
+    image, cpu_image = _build_images(gcloud, names, with_beam=with_dataflow)
     compile_flags = ["--image", image, "--cpu-image", cpu_image, "--region", names.region]
     compile_flags += ["--output-dir", str(ROOT / "build")]
     compile_flags += ["--settings", str(settings_file.resolve())] if settings_file else []
@@ -102,11 +106,7 @@ def _give_roles(gcloud: Gcloud, names: Names, grant: roles.Grant) -> None:
             gcloud.change(*grant.change("add", role, names))
 
 
-_UNKNOWN_DIGEST = "sha256:" + "0" * 64
-"""The digest that a dry run prints, because only a build has a real one."""
-
-
-def build_images(gcloud: Gcloud, names: Names, *, with_beam: bool) -> tuple[str, str]:
+def _build_images(gcloud: Gcloud, names: Names, *, with_beam: bool) -> tuple[str, str]:
     """Build, test and push the container images if one is missing.
 
     Args:

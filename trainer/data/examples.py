@@ -27,6 +27,13 @@ _Indices = npt.NDArray[np.int64]
 _NUM_THREADS = 4
 
 
+MEMORY_FRACTION = 0.8
+"""Fraction of the available memory that a split may use while it is loaded."""
+_CHUNK = 512
+_FEATURES = {"image": tf.io.FixedLenFeature([], tf.string), "label": tf.io.FixedLenFeature([], tf.int64)}
+ImagesAndLabels = tuple[tf.Tensor, tf.Tensor]
+
+
 class RecordReader:
     """Reads single records, or whole blocks where the examples are shuffled by blocks. Safe for several threads."""
 
@@ -70,15 +77,6 @@ class RecordReader:
         start = number * self._block_size
         end = min(start + self._block_size, self._num_records)
         return self._shards.read(list(range(start, end)))
-
-
-MEMORY_FRACTION = 0.8
-"""Fraction of the available memory that a split may use while it is loaded."""
-_CHUNK = 512
-_FEATURES = {"image": tf.io.FixedLenFeature([], tf.string), "label": tf.io.FixedLenFeature([], tf.int64)}
-
-
-ImagesAndLabels = tuple[tf.Tensor, tf.Tensor]
 
 
 class Examples(abc.ABC):

@@ -18,11 +18,43 @@ _BYTE_FLOATS = "images of floating point, read as 0 to 255"
 _LARGEST_16_BITS = 65535
 
 
+_MAX_PIXELS = 178_956_970
+"""Larger images are refused as bad: a small file may unpack to many gigabytes (Pillow's own hard limit)."""
+EXTENSIONS = frozenset(
+    {".bmp", ".gif", ".jpeg", ".jpg", ".jfif", ".pgm", ".png", ".pnm", ".ppm", ".tif", ".tiff", ".webp"}
+)
+"""Endings of file names that count as images, in lower case."""
+NOT_READ = {
+    **dict.fromkeys((".heic", ".heif", ".hif"), "HEIC"),
+    **dict.fromkeys((".jp2", ".j2k", ".jpx"), "JPEG 2000"),
+    ".avif": "AVIF",
+    ".jxl": "JPEG XL",
+}
+"""Endings of image files in formats that are not read, in lower case, with the name of the format."""
+SEVERAL_FRAMES = "images with several frames, of which only the first is used"
+"""Remark on an animation, or on a TIFF of several pages."""
+_LARGEST_LOSSLESS_SIZE = 64
+"""Largest edge in pixels that is stored as PNG; above it, JPEG artefacts are small compared with the image."""
+JPEG_QUALITY = 95
+COMMENT, _SOS, _EOI = b"\xff\xfe", b"\xff\xda", b"\xff\xd9"
+"""Markers of JPEG: a comment, the start of the coded pixels, and the end."""
+_NUM_JFIF_BYTES, _NUM_SOS_BYTES = 20, 14
+"""Length of the start of a JPEG with its first segment; of the segment before the coded pixels, for three channels."""
+_LARGE_PIXELS = 2**26
+"""Larger images than those of most cameras are decoded one at a time: each may take gigabytes."""
+_BITS_PER_SAMPLE = 258
+"""Tag of TIFF."""
+_COMPRESSION_TAG, _PHOTOMETRIC, _YCBCR = 259, 262, 6
+"""Two more tags, and the value of the second for luminance and chrominance."""
+_HEIF_BRANDS = (b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"mif1", b"msf1")
+Pixels = npt.NDArray[np.uint8]
+
+
 class BadImage(Exception):
     """Bytes that are not an image, or an image that must not be decoded; the message gives the reason."""
 
 
-def to_rgb(image: Image.Image, num_bits: int) -> tuple[Image.Image, str]:
+def _to_rgb(image: Image.Image, num_bits: int) -> tuple[Image.Image, str]:
     """Return an RGB image of 8 bits per channel, with transparency composited on white, and a remark or "".
 
     Args:
@@ -66,39 +98,8 @@ def _floats(values: npt.NDArray[np.floating]) -> tuple[Image.Image, str]:
     return Image.fromarray(values.astype(np.uint8)), _BYTE_FLOATS
 
 
-_MAX_PIXELS = 178_956_970
-"""Larger images are refused as bad: a small file may unpack to many gigabytes (Pillow's own hard limit)."""
-EXTENSIONS = frozenset(
-    {".bmp", ".gif", ".jpeg", ".jpg", ".jfif", ".pgm", ".png", ".pnm", ".ppm", ".tif", ".tiff", ".webp"}
-)
-"""Endings of file names that count as images, in lower case."""
-NOT_READ = {
-    **dict.fromkeys((".heic", ".heif", ".hif"), "HEIC"),
-    **dict.fromkeys((".jp2", ".j2k", ".jpx"), "JPEG 2000"),
-    ".avif": "AVIF",
-    ".jxl": "JPEG XL",
-}
-"""Endings of image files in formats that are not read, in lower case, with the name of the format."""
-SEVERAL_FRAMES = "images with several frames, of which only the first is used"
-"""Remark on an animation, or on a TIFF of several pages."""
-_LARGEST_LOSSLESS_SIZE = 64
-"""Largest edge in pixels that is stored as PNG; above it, JPEG artefacts are small compared with the image."""
-JPEG_QUALITY = 95
-COMMENT, _SOS, _EOI = b"\xff\xfe", b"\xff\xda", b"\xff\xd9"
-"""Markers of JPEG: a comment, the start of the coded pixels, and the end."""
-_NUM_JFIF_BYTES, _NUM_SOS_BYTES = 20, 14
-"""Length of the start of a JPEG with its first segment; of the segment before the coded pixels, for three channels."""
-
-_LARGE_PIXELS = 2**26
-"""Larger images than those of most cameras are decoded one at a time: each may take gigabytes."""
 _one_large_image = threading.Lock()
-_BITS_PER_SAMPLE = 258
-"""Tag of TIFF."""
-_COMPRESSION_TAG, _PHOTOMETRIC, _YCBCR = 259, 262, 6
-"""Two more tags, and the value of the second for luminance and chrominance."""
-_HEIF_BRANDS = (b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"mif1", b"msf1")
 
-Pixels = npt.NDArray[np.uint8]
 
 # Pillow warns above half the size that it refuses, and about odd but harmless metadata. For the whole process, because
 # catch_warnings of several threads restore each other's filters.
@@ -127,7 +128,7 @@ def decode_with_remarks(data: bytes) -> tuple[Image.Image, list[str]]:
             image.load()
             # Without a copy of the pixels, which takes a tenth of the time of a large JPEG.
             ImageOps.exif_transpose(image, in_place=True)
-            decoded, remark = to_rgb(image, _num_bits(image))
+            decoded, remark = _to_rgb(image, _num_bits(image))
             return decoded, [found for found in (remark, _remark_on_frames(image)) if found]
     except BadImage:
         raise

@@ -125,6 +125,9 @@ def build(
             # By default only the head is trained where the base starts from pretrained weights.
             is_frozen=resolved != "none" and trainable != "all",
         )
-    build_small = getattr(small_networks, name.replace("-", "_"))
-    network: keras.Model = build_small(image_size=image_size, num_classes=num_classes, weights=initial)
-    return network
+    networks = {
+        "convnet": small_networks.convnet,
+        "mnist-cnn": small_networks.mnist_cnn,
+        "small-resnet": small_networks.small_resnet,
+    }
+    return networks[name](image_size=image_size, num_classes=num_classes, weights=initial)

@@ -29,6 +29,13 @@ _BATCH_SIZE = 256
 """Number of records that are read at a time."""
 
 
+OWN = re.compile(
+    rf"{NAME}-[a-z]+\.array_record-\d+-of-\d+|(?:dataset|dataset_info|features)\.json|label\.labels\.txt"
+    rf"|{re.escape(image_list.FILE)}|{re.escape(rejected.FILE)}|{re.escape(near_duplicates.FILE)}"
+)
+"""The names of all files of a dataset."""
+
+
 class Prepared:
     """The prepared images of all rows: in the previous dataset, or of this attempt."""
 
@@ -48,13 +55,6 @@ class Prepared:
     def records(self, rows: Iterable[Row]) -> Iterator[RowBytes]:
         """Yield each row with its record as it is to be stored."""
         return shards.serialize_rows(self.images(rows))
-
-
-OWN = re.compile(
-    rf"{NAME}-[a-z]+\.array_record-\d+-of-\d+|(?:dataset|dataset_info|features)\.json|label\.labels\.txt"
-    rf"|{re.escape(image_list.FILE)}|{re.escape(rejected.FILE)}|{re.escape(near_duplicates.FILE)}"
-)
-"""The names of all files of a dataset."""
 
 
 def write(

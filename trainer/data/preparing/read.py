@@ -21,6 +21,12 @@ _WEIGHTS = np.stack([np.ones_like(_LEVELS), _LEVELS, _LEVELS * _LEVELS], axis=1)
 """Powers 0, 1 and 2 of each level: their products with a histogram are the count, sum and sum of squares."""
 
 
+_IN_FLIGHT = 512
+"""Number of images that are read ahead, which bounds the memory."""
+_GROUP = 8
+"""Number of images in one task: handing one over takes as long as decoding a tenth of a small image."""
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Examined:
     """A usable image."""
@@ -72,12 +78,6 @@ def examine(data: bytes, image_size: int) -> Examined | str:
         appearance=signatures.appearance_of(prepared, channels_of(sums, squares, image_size**2)),
         remarks=tuple(remarks),
     )
-
-
-_IN_FLIGHT = 512
-"""Number of images that are read ahead, which bounds the memory."""
-_GROUP = 8
-"""Number of images in one task: handing one over takes as long as decoding a tenth of a small image."""
 
 
 def examine_images(source_images: Iterable[SourceImage], image_size: int, prepared: BinaryIO) -> Iterator[list[Row]]:

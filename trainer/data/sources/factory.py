@@ -18,6 +18,9 @@ from trainer.data.sources.remarks import SYSTEM
 from trainer.data.sources.source import Count, Source, SourceImage, ignore_count
 from trainer.data.sources.tfds import TfdsSource
 
+_BRIGHTEST = 16
+"""The digits are 8x8 counts from 0 to 16 (UCI optical recognition of handwritten digits)."""
+
 
 def open_source(
     source: str, scratch_directory: str, count: Count = ignore_count, *, is_labelled: bool = True
@@ -104,10 +107,6 @@ def list_objects(directory: str, count: Count = ignore_count) -> Listing:
     if not num_objects:
         raise UserError(f"source {directory!r} not found: no object name starts with {path}/; check the path")
     return listing
-
-
-_BRIGHTEST = 16
-"""The digits are 8x8 counts from 0 to 16 (UCI optical recognition of handwritten digits)."""
 
 
 def write_digits(directory: str) -> str:

@@ -15,6 +15,9 @@ from trainer.data.pages import page
 from trainer.files import outputs
 from trainer.results.batch.instances import KEY_FIELD
 
+_MAX_CLASSES = 200
+_MAX_BAD = 50
+
 
 def _read_answers(directory: str) -> Iterator[dict[str, Any]]:
     """Yield file name, label and probability of the predicted class, from all files of predictions.
@@ -58,10 +61,6 @@ def _answer(line: bytes, where: str) -> dict[str, Any]:
             " model was not exported by this project"
         ) from None
     return {KEY_FIELD: str(key), "label": label, "probability": max(probabilities)}
-
-
-_MAX_CLASSES = 200
-_MAX_BAD = 50
 
 
 @dataclass(kw_only=True)

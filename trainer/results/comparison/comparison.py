@@ -33,6 +33,10 @@ _FALL = 0.05
 """Loss of the champion's score that is reported."""
 
 
+_RESTORED = 0.75
+"""Fraction of the loss that exchanged names restore if they are its reason; the images may have changed, too."""
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Model:
     """One of the two models."""
@@ -225,10 +229,6 @@ def _count(labels: Labels, is_first: Labels, is_second: Labels, classes: Classes
         for index, name in enumerate(classes.common)
         if num_images[index]
     ]
-
-
-_RESTORED = 0.75
-"""Fraction of the loss that exchanged names restore if they are its reason; the images may have changed, too."""
 
 
 @dataclass(frozen=True, kw_only=True)

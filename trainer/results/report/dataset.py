@@ -17,6 +17,9 @@ _NUM_SAMPLES = 40
 """Number of images in the report, spread over the classes."""
 
 
+_MAX_NAMES = 3
+
+
 def render(dataset: Dataset, *, source: str, train: Iterable[Record], records: Mapping[str, Record]) -> str:
     """Return the HTML of the report.
 
@@ -116,9 +119,6 @@ def _figures_table(dataset: Dataset) -> page.Table:
             ["dataset fingerprint", dataset.fingerprint],
         ],
     )
-
-
-_MAX_NAMES = 3
 
 
 def _warnings(dataset: Dataset) -> Iterator[page.Block]:

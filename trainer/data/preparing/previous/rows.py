@@ -43,6 +43,13 @@ Found = tuple[Values, Identity]
 """What a row contains, as `to_values` returns it, and the identity of its image."""
 
 
+_NUM_THREADS = 16
+_GROUP = 16
+"""Number of images whose identities are looked up together."""
+_BATCH_SIZE = 256
+"""Number of images whose rows are looked up together."""
+
+
 class PreviousRows:
     """Rows by the name and the identity of their image."""
 
@@ -106,13 +113,6 @@ def _key(identity: Identity, began_ns: int) -> str | None:
     settling_ns = SETTLING_NS if ctime_ns % _SECOND_NS else _SETTLING_SECONDS_NS
     is_settled = ctime_ns < began_ns - settling_ns
     return _ENCODER.encode(identity) if identity and is_settled else None
-
-
-_NUM_THREADS = 16
-_GROUP = 16
-"""Number of images whose identities are looked up together."""
-_BATCH_SIZE = 256
-"""Number of images whose rows are looked up together."""
 
 
 def gather(

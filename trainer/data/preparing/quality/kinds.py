@@ -8,6 +8,49 @@ from localvertex._base.userinput.errors import UserError
 from localvertex._base.userinput.spelling import quote
 from trainer.data.stored.records import Figures
 
+LEAKS = "leaks"
+NEAR_DUPLICATES = "near-duplicates"
+LABEL_CONFLICTS = "label-conflicts"
+_DARK = "dark"
+_FLAT = "flat"
+_TINY = "tiny"
+_ODD_SHAPE = "odd-shape"
+FEW_IMAGES = "few-images"
+IMBALANCE = "imbalance"
+SIMILAR_LABELS = "similar-labels"
+_DARK_LEVEL = 48
+_FLAT_DEVIATION = 5
+_MAX_ENLARGEMENT = 8
+_MAX_ASPECT = 3
+MIN_IMAGES = 10
+MAX_IMBALANCE = 100
+TEXTS = {
+    LEAKS: "validation and test images with a near-duplicate in another split",
+    NEAR_DUPLICATES: "images with a near-duplicate in the same split",
+    LABEL_CONFLICTS: "images in several classes",
+    _DARK: f"dark images (mean plus two standard deviations below {_DARK_LEVEL} of 255)",
+    _FLAT: f"images of nearly one colour (standard deviations below {_FLAT_DEVIATION} of 255)",
+    _TINY: f"tiny images, enlarged more than {_MAX_ENLARGEMENT} times",
+    _ODD_SHAPE: f"images of odd shape (one side more than {_MAX_ASPECT} times the other)",
+    FEW_IMAGES: f"classes with fewer than {MIN_IMAGES} images (minimum recommended by Google)",
+    IMBALANCE: f"classes with over {MAX_IMBALANCE} times the images of the smallest (maximum recommended by Google)",
+    SIMILAR_LABELS: "classes whose names differ only in upper and lower case",
+}
+"""Name of each kind -> what is counted, in the order of the report."""
+ADVICE = {
+    LEAKS: "keep one image of each pair, or the accuracy is too high",
+    NEAR_DUPLICATES: "keep one image of each pair, unless they are a series",
+    LABEL_CONFLICTS: "keep each image in its right class",
+    _DARK: "look at them and remove those that show nothing",
+    _FLAT: "look at them and remove those that show nothing",
+    _TINY: "use larger originals or a smaller image size",
+    _ODD_SHAPE: "they are stretched to a square; crop them if that hides what they show",
+    FEW_IMAGES: "add images or merge classes",
+    IMBALANCE: "add images to the small classes",
+    SIMILAR_LABELS: "write the label in one way if it is one class",
+}
+"""Name of each kind -> what to do."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Channels:
@@ -26,53 +69,6 @@ def channels_of(sums: Iterable[int], sums_of_squares: Iterable[int], number: int
         # Integers are subtracted, because the difference of floats would not be exact.
         deviations=tuple(math.sqrt(squares * number - total * total) / number for total, squares in pairs),
     )
-
-
-LEAKS = "leaks"
-NEAR_DUPLICATES = "near-duplicates"
-LABEL_CONFLICTS = "label-conflicts"
-_DARK = "dark"
-_FLAT = "flat"
-_TINY = "tiny"
-_ODD_SHAPE = "odd-shape"
-FEW_IMAGES = "few-images"
-IMBALANCE = "imbalance"
-SIMILAR_LABELS = "similar-labels"
-
-_DARK_LEVEL = 48
-_FLAT_DEVIATION = 5
-_MAX_ENLARGEMENT = 8
-_MAX_ASPECT = 3
-MIN_IMAGES = 10
-MAX_IMBALANCE = 100
-
-TEXTS = {
-    LEAKS: "validation and test images with a near-duplicate in another split",
-    NEAR_DUPLICATES: "images with a near-duplicate in the same split",
-    LABEL_CONFLICTS: "images in several classes",
-    _DARK: f"dark images (mean plus two standard deviations below {_DARK_LEVEL} of 255)",
-    _FLAT: f"images of nearly one colour (standard deviations below {_FLAT_DEVIATION} of 255)",
-    _TINY: f"tiny images, enlarged more than {_MAX_ENLARGEMENT} times",
-    _ODD_SHAPE: f"images of odd shape (one side more than {_MAX_ASPECT} times the other)",
-    FEW_IMAGES: f"classes with fewer than {MIN_IMAGES} images (minimum recommended by Google)",
-    IMBALANCE: f"classes with over {MAX_IMBALANCE} times the images of the smallest (maximum recommended by Google)",
-    SIMILAR_LABELS: "classes whose names differ only in upper and lower case",
-}
-"""Name of each kind -> what is counted, in the order of the report."""
-
-ADVICE = {
-    LEAKS: "keep one image of each pair, or the accuracy is too high",
-    NEAR_DUPLICATES: "keep one image of each pair, unless they are a series",
-    LABEL_CONFLICTS: "keep each image in its right class",
-    _DARK: "look at them and remove those that show nothing",
-    _FLAT: "look at them and remove those that show nothing",
-    _TINY: "use larger originals or a smaller image size",
-    _ODD_SHAPE: "they are stretched to a square; crop them if that hides what they show",
-    FEW_IMAGES: "add images or merge classes",
-    IMBALANCE: "add images to the small classes",
-    SIMILAR_LABELS: "write the label in one way if it is one class",
-}
-"""Name of each kind -> what to do."""
 
 
 def parse_strict(names: str) -> frozenset[str]:

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 from localvertex._base.userinput.spelling import quote
 from localvertex._base.userinput.unique_keys import RepeatedKey, load_json
 
-ML_USES = {
+_ML_USES = {
     "training": "train",
     "train": "train",
     "validation": "validation",
@@ -27,6 +27,33 @@ _MAX_LABEL_LENGTH = 128
 """The longest display name that Vertex AI takes, in characters."""
 CONTROL_CHARACTER = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 """Also halves of characters, which JSON can write and UTF-8 cannot."""
+
+
+MAX_LINE_BYTES = 2**16
+"""Longer lines are bad: an address has at most 1,024 bytes, and a label 128 characters."""
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_OTHER_FILES = {
+    **dict.fromkeys((".txt", ".pdf", ".html", ".json", ".jsonl"), "text"),
+    **dict.fromkeys((".mp4", ".mov", ".avi", ".mpeg4", ".webm", ".mkv"), "video"),
+}
+"""Endings in lower case of what Vertex AI's other tasks are about."""
+_ML_USE = "aiplatform.googleapis.com/ml_use"
+_OTHER_KEYS = {
+    "multiLabelClassificationAnnotation": "multi-label classification",
+    "multiLabelClassificationAnnotations": "multi-label classification",
+    "boundingBoxAnnotation": "object detection",
+    "boundingBoxAnnotations": "object detection",
+    **dict.fromkeys(
+        (
+            *("segmentationAnnotation", "segmentationAnnotations", "maskAnnotation", "maskAnnotations"),
+            *("polygonAnnotation", "polygonAnnotations", "polylineAnnotation", "polylineAnnotations"),
+        ),
+        "image segmentation",
+    ),
+    **dict.fromkeys(("textContent", "textGcsUri", "textSegmentAnnotations", "sentimentAnnotation"), "text"),
+    **dict.fromkeys(("videoGcsUri", "timeSegmentAnnotations", "temporalBoundingBoxAnnotations"), "video"),
+}
+"""Keys that only manifests of another task have."""
 
 
 class BadLine(Exception):
@@ -48,18 +75,18 @@ class Entry:
     """A split, empty for UNASSIGNED, or None where the line has no ml_use."""
 
 
-def split_of(ml_use: str) -> str:
+def _split_of(ml_use: str) -> str:
     """Return the split of Vertex AI's word.
 
     Raises:
         BadLine: It is not one of them.
     """
-    if (split := ML_USES.get(ml_use.lower())) is None:
+    if (split := _ML_USES.get(ml_use.lower())) is None:
         raise BadLine(f"ml_use {quote(ml_use)}; expected training, validation, test or UNASSIGNED")
     return split
 
 
-def clean_label(label: str) -> str:
+def _clean_label(label: str) -> str:
     """Return a label without surrounding spaces.
 
     Raises:
@@ -73,11 +100,6 @@ def clean_label(label: str) -> str:
     if CONTROL_CHARACTER.search(label):
         raise BadLine(f"label {quote(label)} has a control character")
     return label
-
-
-MAX_LINE_BYTES = 2**16
-"""Longer lines are bad: an address has at most 1,024 bytes, and a label 128 characters."""
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 def number_lines(file: BinaryIO) -> Iterator[tuple[int, bytes | None]]:
@@ -111,13 +133,6 @@ def text_of(line: bytes | None) -> str:
         raise BadLine("not UTF-8") from None
 
 
-_OTHER_FILES = {
-    **dict.fromkeys((".txt", ".pdf", ".html", ".json", ".jsonl"), "text"),
-    **dict.fromkeys((".mp4", ".mov", ".avi", ".mpeg4", ".webm", ".mkv"), "video"),
-}
-"""Endings in lower case of what Vertex AI's other tasks are about."""
-
-
 def parse_csv(text: str, *, is_labelled: bool = True) -> Entry:
     """Return what a line states; without labels, all that follows the address is ignored.
 
@@ -127,12 +142,12 @@ def parse_csv(text: str, *, is_labelled: bool = True) -> Entry:
     """
     fields = _fields(text)
     split = None
-    if len(fields) > 1 and fields[0].lower() in ML_USES:
-        split = split_of(fields.pop(0))
+    if len(fields) > 1 and fields[0].lower() in _ML_USES:
+        split = _split_of(fields.pop(0))
     elif len(fields) > 1 and fields[1].startswith("gs://"):
         # Vertex AI writes nothing or a word before the address.
         if word := fields.pop(0):
-            split_of(word)
+            _split_of(word)
     address, labels = fields[0], [field for field in fields[1:] if field]
     for name, separator in (("semicolons", ";"), ("tabs", "\t")):
         if is_labelled and not labels and separator in address and not {".", "/"} & set(address.split(separator)[-1]):
@@ -148,7 +163,7 @@ def parse_csv(text: str, *, is_labelled: bool = True) -> Entry:
         return Entry(address=address, label="", split=None)
     if len(labels) > 1:
         raise OtherTask("object detection" if all(map(_is_number, labels[1:])) else "multi-label classification")
-    return Entry(address=address, label=clean_label("".join(labels)), split=split)
+    return Entry(address=address, label=_clean_label("".join(labels)), split=split)
 
 
 def _fields(text: str) -> list[str]:
@@ -169,25 +184,6 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-_ML_USE = "aiplatform.googleapis.com/ml_use"
-_OTHER_KEYS = {
-    "multiLabelClassificationAnnotation": "multi-label classification",
-    "multiLabelClassificationAnnotations": "multi-label classification",
-    "boundingBoxAnnotation": "object detection",
-    "boundingBoxAnnotations": "object detection",
-    **dict.fromkeys(
-        (
-            *("segmentationAnnotation", "segmentationAnnotations", "maskAnnotation", "maskAnnotations"),
-            *("polygonAnnotation", "polygonAnnotations", "polylineAnnotation", "polylineAnnotations"),
-        ),
-        "image segmentation",
-    ),
-    **dict.fromkeys(("textContent", "textGcsUri", "textSegmentAnnotations", "sentimentAnnotation"), "text"),
-    **dict.fromkeys(("videoGcsUri", "timeSegmentAnnotations", "temporalBoundingBoxAnnotations"), "video"),
-}
-"""Keys that only manifests of another task have."""
 
 
 def parse_json(text: str, *, is_labelled: bool = True) -> Entry:
@@ -237,7 +233,7 @@ def _label(value: dict[str, Any]) -> str:
         raise BadLine("no label")
     if not all(isinstance(name, str) for name in names):
         raise BadLine("an annotation without the text displayName")
-    first, *others = {clean_label(str(name)) for name in names}
+    first, *others = {_clean_label(str(name)) for name in names}
     if others:
         raise OtherTask("multi-label classification")
     return first
@@ -254,4 +250,4 @@ def _split(value: dict[str, Any]) -> str | None:
         return None
     if not isinstance(ml_use, str):
         raise BadLine("ml_use is not text")
-    return split_of(ml_use)
+    return _split_of(ml_use)

@@ -20,6 +20,12 @@ from trainer.data.sources.remarks import Remarks, first_names
 from trainer.data.sources.source import Count, SourceImage, ignore_count
 from trainer.data.splits import strictness
 
+T = TypeVar("T")
+BLANK = "blank lines, ignored"
+REPEATED = "lines with an image of an earlier line, counted once"
+_MAX_BAD_LINES = 200_000
+"""More are refused at once, because each is kept with its reason."""
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Line:
@@ -39,7 +45,7 @@ class Conflict(Exception):
     """A line gives an image another label than an earlier one; the arguments are the line and the earlier one."""
 
 
-def unite(lines: Iterable[Line]) -> tuple[list[Line], list[Line]]:
+def _unite(lines: Iterable[Line]) -> tuple[list[Line], list[Line]]:
     """Return the first line of each image, with the strictest split and a unique name, and the repeated lines.
 
     Raises:
@@ -69,13 +75,6 @@ def _with_unique_names(lines: Iterable[Line]) -> Iterator[Line]:
         else:
             names.add(line.name)
             yield line
-
-
-T = TypeVar("T")
-BLANK = "blank lines, ignored"
-REPEATED = "lines with an image of an earlier line, counted once"
-_MAX_BAD_LINES = 200_000
-"""More are refused at once, because each is kept with its reason."""
 
 
 class ManifestSource:
@@ -153,7 +152,7 @@ class ManifestSource:
     def _unite(self, lines: Iterable[Line]) -> list[Line]:
         """Return one line per image; refuse an image with two labels."""
         try:
-            kept, repeated = unite(lines)
+            kept, repeated = _unite(lines)
         except Conflict as conflict:
             later, first = conflict.args
             raise UserError(
