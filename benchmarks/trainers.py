@@ -105,9 +105,15 @@ def _hugging_face(folder: pathlib.Path, num_steps: int, is_exact: bool, *, num_u
 
     noting, (images, labels) = Noting(), _digits()
     arguments = transformers.TrainingArguments(
-        str(folder), max_steps=num_steps, per_device_train_batch_size=_BATCH_SIZE, save_strategy="no", report_to=[],
-        disable_tqdm=True, use_cpu=True, logging_strategy="no",
-    )  # fmt: skip
+        str(folder),
+        max_steps=num_steps,
+        per_device_train_batch_size=_BATCH_SIZE,
+        save_strategy="no",
+        report_to=[],
+        disable_tqdm=True,
+        use_cpu=True,
+        logging_strategy="no",
+    )
     data = torch.utils.data.StackDataset(images=images, labels=labels)
     trainer = transformers.Trainer(Network(), arguments, train_dataset=data, callbacks=[noting])
     if is_exact:
@@ -140,9 +146,14 @@ def _lightning(folder: pathlib.Path, num_steps: int, is_exact: bool) -> _Times:
             return torch.optim.AdamW(self.parameters())
 
     trainer = lightning.Trainer(
-        max_steps=num_steps, accelerator="cpu", logger=False, enable_progress_bar=False, enable_model_summary=False,
-        enable_checkpointing=False, callbacks=[exact_resume.LightningCallback(folder)] if is_exact else [],
-    )  # fmt: skip
+        max_steps=num_steps,
+        accelerator="cpu",
+        logger=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        enable_checkpointing=False,
+        callbacks=[exact_resume.LightningCallback(folder)] if is_exact else [],
+    )
     trainer.fit(Module(), _loader())
     return steps.found
 

@@ -51,9 +51,14 @@ def _train(folder: Path, notes: Notes, *, is_exact: bool) -> float:
             folder, every_n_train_steps=faults.SAVE_EVERY, save_last=True
         )
     trainer = lightning.Trainer(
-        max_epochs=faults.EPOCHS, accelerator="cpu", callbacks=[saves], logger=False, enable_progress_bar=False,
-        enable_model_summary=False, default_root_dir=folder,
-    )  # fmt: skip
+        max_epochs=faults.EPOCHS,
+        accelerator="cpu",
+        callbacks=[saves],
+        logger=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        default_root_dir=folder,
+    )
     module = _Module(notes)
     loader = torch.utils.data.DataLoader(data, faults.BATCH_SIZE, shuffle=True)
     trainer.fit(module, loader, ckpt_path=None if is_exact else "last")

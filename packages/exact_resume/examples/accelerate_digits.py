@@ -19,9 +19,7 @@ torch.set_num_threads(1)
 torch.manual_seed(0)
 images, labels = load_digits(return_X_y=True)
 data = TensorDataset(torch.arange(len(labels)), torch.tensor(images / 16, dtype=torch.float32), torch.tensor(labels))
-model = torch.nn.Sequential(
-    torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Dropout(0.2), torch.nn.Linear(64, 10)
-)  # fmt: skip
+model = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Dropout(0.2), torch.nn.Linear(64, 10))
 optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
 schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=NUM_STEPS)
 sampler = exact_resume.Sampler(num_examples=1500, global_batch_size=BATCH_SIZE, seed=0)
