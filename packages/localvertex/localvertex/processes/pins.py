@@ -123,8 +123,7 @@ def resolve(
         if found is None:
             return pins, ""
         pin, versions = f"{found[1]}=={found[2]}", [each.strip() for each in found[3].split(",")]
-        if python is OWN:
-            versions = _with_sources(found[1], script, run) or versions
+        versions = _with_sources(found[1], script, python, run) or versions
         if pin in sources or versions in ([""], ["none"]):
             return pins, ""
         if found[2] in versions:
@@ -166,8 +165,12 @@ def _calls(script: str) -> Iterator[list[str]]:
             yield shlex.split(match[1])
 
 
-def _with_sources(name: str, script: str, run: Run) -> list[str]:
-    """Return all releases in the script's index that this Python accepts, including those without a wheel."""
+def _target(python: Interpreter) -> list[str]:
+    return ["--python-version", python.minor] if python is not OWN else []
+
+
+def _with_sources(name: str, script: str, python: Interpreter, run: Run) -> list[str]:
+    """Return all releases in the script's index that a Python accepts, including those without a wheel."""
     options: list[str] = []
     for words in _calls(script):
         pairs = zip(words, ["", *words], strict=False)
@@ -176,7 +179,7 @@ def _with_sources(name: str, script: str, run: Run) -> list[str]:
             for word, before in pairs
             if _INDEX.match(word) or (_INDEX.fullmatch(before) and before != "--no-index")
         ]
-    done = run([*_PIP, "index", "versions", "--pre", name, *options, *_SHORT])
+    done = run([*_PIP, "index", "versions", "--pre", name, *options, *_target(python), *_SHORT])
     found = _VERSIONS.search(done.stdout)
     return found[1].split(", ") if found else []
 
@@ -192,7 +195,7 @@ def _errors_of(script: str, python: Interpreter, run: Run, without: Collection[s
         run: Runs pip.
         without: Pins that are left out.
     """
-    errors, target = "", ["--python-version", python.minor] if python is not OWN else []
+    errors = ""
     for words in _calls(script):
         # Files, folders and addresses would be built.
         left = [
@@ -201,6 +204,8 @@ def _errors_of(script: str, python: Interpreter, run: Run, without: Collection[s
             if re.sub(r"\[.*\]", "", word) not in without
             and (word.startswith("-") or before in _WITH_PLACE or not ("/" in word or word.startswith(".")))
         ]
+        # Earlier versions of pip want a target, which a dry run does not touch.
+        target = [*_target(python), "--target", "/nonexistent"] if python is not OWN else []
         done = run([*_PIP, *left, *_DRY, *target])
         errors += done.stderr if done.returncode else ""
     return errors
