@@ -39,10 +39,13 @@ class Notes:
     def __init__(self, path: Path, *, fault_step: int = 0, number: int = 0) -> None:
         """Begin a file of notes; the fault comes after a number of steps, 0: never."""
         self._path, self._fault_step, self._signal, self._num_steps = path, fault_step, number, 0
+        self._has_begun = False
 
     def begin(self, weights: Sequence[Any]) -> None:
-        """Note the weights before the first step, restored or not."""
-        self._write([], weights)
+        """Note the weights before the first step, restored or not; before the others, do nothing."""
+        if not self._has_begun:
+            self._write([], weights)
+        self._has_begun = True
 
     def step(self, rows: Any, weights: Sequence[Any]) -> None:
         """Note the examples of a step, int [G], and the weights after it."""

@@ -33,12 +33,10 @@ class _Network(torch.nn.Module):  # type: ignore[misc]
 
 class _Noting(TrainerCallback):  # type: ignore[misc]
     def __init__(self, notes: Notes) -> None:
-        self._notes, self._has_begun = notes, False
+        self._notes = notes
 
     def on_step_begin(self, *_: Any, model: Any, **__: Any) -> None:
-        if not self._has_begun:
-            self._notes.begin([*model.state_dict().values()])
-        self._has_begun = True
+        self._notes.begin([*model.state_dict().values()])
 
     def on_step_end(self, *_: Any, model: Any, **__: Any) -> None:
         self._notes.step(model.rows.tolist(), [*model.state_dict().values()])

@@ -21,12 +21,11 @@ class _Module(lightning.LightningModule):  # type: ignore[misc]
         super().__init__()
         drop = torch.nn.Dropout(0.2)
         self.layers = torch.nn.Sequential(torch.nn.Linear(64, 32), torch.nn.ReLU(), drop, torch.nn.Linear(32, 10))
-        self._notes, self._has_begun = notes, False
+        # Not a number or a text, which would be restored.
+        self._notes = notes
 
     def on_train_batch_start(self, batch: Any, batch_idx: int) -> None:
-        if not self._has_begun:
-            self._notes.begin([*self.state_dict().values()])
-        self._has_begun = True
+        self._notes.begin([*self.state_dict().values()])
 
     def training_step(self, batch: Any, batch_idx: int) -> Any:
         return torch.nn.functional.cross_entropy(self.layers(batch[0]), batch[1])

@@ -27,7 +27,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from benchmarks.soak import small_disks
 from benchmarks.soak.forked import Forked
@@ -275,7 +275,8 @@ class _Run:
         code.mkdir(exist_ok=True)
         shutil.copy(Path(*kill_point.__path__) / "sitecustomize.py", code)
         module, name = draw.choice(points)
-        point = {"module": module, "name": name, "when": draw.choice(("before", "after")), "is_run": False}
+        point: dict[str, Any] = {"module": module, "name": name, "is_run": False}
+        point["when"] = draw.choice(("before", "after"))
         if kind == _IN_ACCUMULATION:
             point |= {"when": "after", "num_calls_before": 2 * draw.randrange(_MOST_CALLS)}
         elif points is not _POINTS:
