@@ -4,11 +4,11 @@ import argparse
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from localvertex import jobs, runs
 from localvertex._base.compiled import parameters
 from localvertex._base.compiled.load import load
+from localvertex._base.json_object import JsonObject
 from localvertex._base.userinput.errors import UserError
 from localvertex.api.steps.reach import with_api
 from localvertex.containers.options import ContainerOptions
@@ -47,7 +47,7 @@ def execute(options: argparse.Namespace) -> int:
     return 0 if content["state"] == State.SUCCEEDED else 1
 
 
-def _stand_ins(content: dict[str, Any]) -> str:
+def _stand_ins(content: JsonObject) -> str:
     """Return the tables of localvertex.toml without which steps have failed; empty for none."""
     steps = [each for each in content["tasks"] if each["kind"] == "step"]
     run_dir = Path(content["work_dir"]) / content["run_id"]
@@ -76,7 +76,7 @@ def run_options(options: argparse.Namespace) -> Options:
     return Options(**values)
 
 
-def shared_options(options: argparse.Namespace) -> dict[str, Any]:
+def shared_options(options: argparse.Namespace) -> JsonObject:
     """Read the options that all commands have which run something; print which localvertex.toml is used."""
     # A resumed run has the configuration that it was started with; `serve` has no such option.
     is_new = not vars(options).get("resume")
@@ -96,7 +96,7 @@ def shared_options(options: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def _start_run(options: argparse.Namespace, run_options: Options) -> dict[str, Any]:
+def _start_run(options: argparse.Namespace, run_options: Options) -> JsonObject:
     """Run a file and return the record."""
     if options.file is None:
         raise UserError("nothing to run: give a compiled FILE, or --resume RUN")
@@ -107,7 +107,7 @@ def _start_run(options: argparse.Namespace, run_options: Options) -> dict[str, A
     return runs.run(file, parameters=values, artifacts=artifacts, options=run_options, display=_display())
 
 
-def _resume_run(options: argparse.Namespace, run_options: Options) -> dict[str, Any]:
+def _resume_run(options: argparse.Namespace, run_options: Options) -> JsonObject:
     """Resume an earlier run and return the record; what it computes was fixed when it was started."""
     fixed = {"FILE": options.file, "--parameter": options.parameter, "--parameter-file": options.parameter_file}
     fixed |= {"--input-artifact": options.input_artifact, "--run-id": options.run_id, "--config": options.config}

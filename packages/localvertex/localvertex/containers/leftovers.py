@@ -8,8 +8,8 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
+from localvertex._base.json_object import JsonObject
 from localvertex._base.userinput.errors import UserError
 from localvertex._base.userinput.reading import parse_json
 from localvertex.containers.call import ContainerCommand, inside
@@ -121,7 +121,7 @@ def _is_visible(path: Path, visible: Iterable[Path]) -> bool:
     return inside(path, visible) or is_of_system(path)
 
 
-def _artifacts(output_file: Path) -> list[dict[str, Any]]:
+def _artifacts(output_file: Path) -> list[JsonObject]:
     """Return the artifacts in an executor output; what is invalid, beside valid ones too, is reported by its reader."""
     try:
         if output_file.stat().st_size > _MAX_OUTPUT_BYTES:
@@ -135,13 +135,13 @@ def _artifacts(output_file: Path) -> list[dict[str, Any]]:
     return [each for found in lists if isinstance(found, list) for each in found if isinstance(each, dict)]
 
 
-def _paths(artifacts: list[dict[str, Any]]) -> list[str]:
+def _paths(artifacts: list[JsonObject]) -> list[str]:
     """Return the paths of artifacts on this machine."""
     custom = [str(each["custom_path"]) for each in artifacts if each.get("custom_path")]
     return custom + [str(each["uri"]) for each in artifacts if os.path.isabs(str(each.get("uri", "")))]
 
 
-def _has_command(artifact: dict[str, Any]) -> bool:
+def _has_command(artifact: JsonObject) -> bool:
     """Return whether an artifact is a model with a serving container and its command."""
     metadata = artifact.get("metadata")
     spec = metadata.get("containerSpec") if isinstance(metadata, dict) else None

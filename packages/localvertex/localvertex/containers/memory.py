@@ -2,12 +2,12 @@
 
 import os
 from collections.abc import Iterable, Sequence
-from typing import Any
 
+from localvertex._base.json_object import JsonObject
 from localvertex.containers.options import ENGINES
 from localvertex.machines.catalogue.rows import MachineType
 
-Memory = dict[str, Any]
+Memory = JsonObject
 """`peak_bytes`, `machine_type`, `machine_bytes` (both null if unknown), `severity` (empty, warning, error), `text`."""
 
 _GB = 1 << 30
@@ -47,7 +47,7 @@ def largest(found: Iterable[Memory | None]) -> Memory | None:
     )
 
 
-def of_task(entry: dict[str, Any]) -> Memory | None:
+def of_task(entry: JsonObject) -> Memory | None:
     """Return the memory of the entry of a task: of its process, or the largest of its replicas."""
     replicas = (entry.get("custom_job") or {}).get("replicas", [])
     return largest([entry.get("memory"), *(each.get("memory") for each in replicas)])

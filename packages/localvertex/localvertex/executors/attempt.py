@@ -5,10 +5,10 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from localvertex._base.compiled.payload import PLACEHOLDER
 from localvertex._base.compiled.spec import Component, Container, Importer
+from localvertex._base.json_object import JsonObject
 from localvertex._base.step_endpoint import IMAGES
 from localvertex.containers import leftovers, memory
 from localvertex.containers.call import Prepared
@@ -35,7 +35,7 @@ class Attempt:
     label: str
     component: Component
     executor: Container | Importer
-    executor_input: dict[str, Any]
+    executor_input: JsonObject
     scope: Scope
     folder: Path
     temporary: Path

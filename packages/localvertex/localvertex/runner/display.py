@@ -1,8 +1,8 @@
 """Interface of a listener to the progress of a run."""
 
 from pathlib import Path
-from typing import Any
 
+from localvertex._base.json_object import JsonObject
 from localvertex.store.task import Task
 
 
@@ -21,5 +21,5 @@ class Display:
     def on_report(self, text: str) -> None:
         """Receive an event within a step, for example the failure of a replica."""
 
-    def on_end(self, record: dict[str, Any]) -> None:
+    def on_end(self, record: JsonObject) -> None:
         """Receive the record at the end of the run."""

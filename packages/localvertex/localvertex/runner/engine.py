@@ -17,6 +17,7 @@ from typing import Any
 
 from localvertex._base.compiled.load import PipelineFile, load
 from localvertex._base.compiled.parameters import complete, convert_all
+from localvertex._base.json_object import JsonObject
 from localvertex._base.userinput.errors import UserError
 from localvertex.containers.stand_ins import StandIns
 from localvertex.errors import Refusal, Refused
@@ -194,7 +195,7 @@ def prepare_resume(
         raise error if isinstance(error, UserError) else UserError(f"{run_dir / record.FILE}: {error}") from None
 
 
-def _given(file: PipelineFile, parameters: Mapping[str, Any], options: Options) -> dict[str, Any]:
+def _given(file: PipelineFile, parameters: Mapping[str, Any], options: Options) -> JsonObject:
     """Return the values of a run: the caller's, those of the file, and those of localvertex.toml."""
     declared, configuration = file.pipeline.root.input_parameters, options.configuration
     known = configuration.tables_of(
@@ -215,7 +216,7 @@ def _value_refusals(
     file: PipelineFile,
     values: Mapping[str, Any],
     options: Options,
-    earlier: dict[str, Any] | None = None,
+    earlier: JsonObject | None = None,
     *,
     has_jobs: bool = True,
 ) -> list[str]:
@@ -241,7 +242,7 @@ def _refused(file: PipelineFile, reasons: list[str], options: Options) -> Refuse
     return Refused(reasons, text_of(proposed(file.pipeline, reasons, options.configuration), options.configuration))
 
 
-def _earlier_file(run_dir: Path, content: dict[str, Any], options: Options) -> PipelineFile:
+def _earlier_file(run_dir: Path, content: JsonObject, options: Options) -> PipelineFile:
     """Open the compiled file that an earlier run was started with; refuse a run that was moved or changed."""
     if content["work_dir"] != str(options.work_dir.resolve()):
         raise UserError(f"{run_dir.name} was run in {content['work_dir']}, where its artifacts are; resume it there")

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 from uuid import uuid4
 
+from localvertex._base.json_object import JsonObject
 from localvertex._base.userinput.errors import UserError
 from localvertex.containers.choice import Choice
 from localvertex.containers.mounts import contains_private
@@ -126,7 +126,7 @@ def new_job_fields(run_id: str, work_dir: Path, options: Options) -> dict[str, s
     return _job_fields(run_id, str(work_dir), options.project, options.region, now, uuid, scheduled)
 
 
-def earlier_job_fields(record: dict[str, Any]) -> dict[str, str]:
+def earlier_job_fields(record: JsonObject) -> dict[str, str]:
     """Return the job-wide placeholders of a resumed run, the same as when it was created."""
     names = ("run_id", "work_dir", "project", "region", "create_time", "uuid")
     schedule_time = str(record.get("schedule_time", record["create_time"]))

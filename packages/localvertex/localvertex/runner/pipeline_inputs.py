@@ -1,12 +1,12 @@
 """The inputs of a run, and what is known of them before it starts."""
 
 from pathlib import Path
-from typing import Any
 
 from localvertex._base.compiled import platforms
 from localvertex._base.compiled.load import PipelineFile
 from localvertex._base.compiled.parameters import convert
 from localvertex._base.compiled.spec import TaskSpec
+from localvertex._base.json_object import JsonObject
 from localvertex._base.userinput import doubles
 from localvertex.runner.options import Options
 from localvertex.store.task import Values
@@ -19,7 +19,7 @@ def tasks_of_file(file: PipelineFile) -> list[TaskSpec]:
     return [task for dag in dags if dag for task in dag.tasks.values()]
 
 
-def file_values(file: PipelineFile) -> dict[str, Any]:
+def file_values(file: PipelineFile) -> JsonObject:
     """Return the values that a file has for the parameters of its pipeline."""
     declared = file.pipeline.root.input_parameters
     return {name: each.default for name, each in declared.items()} | dict(file.pipeline.job.parameters)
@@ -32,7 +32,7 @@ def inputs_of(file: PipelineFile, given: Values) -> Values:
     return Values(parameters=parameters, artifacts=given.artifacts)
 
 
-def buckets_of(options: Options, earlier: dict[str, Any]) -> Buckets:
+def buckets_of(options: Options, earlier: JsonObject) -> Buckets:
     """Return the folders of the buckets, from the options or from the run that is resumed."""
     root = options.gcs_root.absolute() if options.gcs_root else Buckets.of_record(earlier).root
     files = options.configuration.buckets.get("files", {})

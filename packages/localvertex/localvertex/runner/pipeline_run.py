@@ -12,6 +12,7 @@ from typing import IO, Any
 
 from localvertex._base.compiled.load import PipelineFile
 from localvertex._base.compiled.spec import Container, Pipeline
+from localvertex._base.json_object import JsonObject
 from localvertex._base.userinput import temporary
 from localvertex.containers.mounts import given_paths
 from localvertex.credentials import step_file
@@ -36,7 +37,7 @@ from localvertex.store.steps.finished import FinishedSteps
 from localvertex.store.task import Task, Values
 from localvertex.values.repository import Repository
 
-WritePage = Callable[[Path, dict[str, Any], Pipeline, Callable[[Any], Any]], object]
+WritePage = Callable[[Path, JsonObject, Pipeline, Callable[[Any], Any]], object]
 """Writes the page of a run into its folder, from the record and what was run; the last removes secrets."""
 
 
@@ -52,7 +53,7 @@ class PipelineRun:
         options: Options,
         display: Display,
         write_page: WritePage,
-        earlier: dict[str, Any] | None = None,
+        earlier: JsonObject | None = None,
         hold: IO[str] | None = None,
     ) -> None:
         self._file, self._display, self._earlier = file, display, earlier or {}
@@ -63,7 +64,7 @@ class PipelineRun:
         self._buckets = replace(buckets_of(options, self._earlier), copies=copies)
         self._inputs, self._notes = inputs_of(file, inputs), notes_of(file, inputs, self._buckets)
         self._signals: list[int] = []
-        self.unwritten: dict[str, Any] | None = None
+        self.unwritten: JsonObject | None = None
         """The complete record, if it could not be written at the end."""
         if not_run := given_outputs.given_paths(file.pipeline):
             self._notes.append(f"given in {options.configuration.file}, not run: {', '.join(not_run)}")
@@ -169,7 +170,7 @@ class PipelineRun:
         """End every process by SIGTERM, with `at_once` by SIGKILL, without waiting; the run becomes CANCELLED."""
         self._scheduler.stop(at_once=at_once)
 
-    def execute(self) -> dict[str, Any]:
+    def execute(self) -> JsonObject:
         """Run to the end, write run.json and run.html, and return the record.
 
         Raises:
@@ -198,7 +199,7 @@ class PipelineRun:
                 content = self._end()
         return content
 
-    def _write_page(self, content: dict[str, Any]) -> None:
+    def _write_page(self, content: JsonObject) -> None:
         """Write the page; the run has its result and its record without it."""
         page = self.run_dir / record.PAGE
         try:
@@ -214,7 +215,7 @@ class PipelineRun:
         with suppress(OSError):
             (self.run_dir / record.PAGE).unlink()
 
-    def _end(self) -> dict[str, Any]:
+    def _end(self) -> JsonObject:
         """Stop everything and write the complete record."""
         self._processes.stop()
         self._held.close()
@@ -249,7 +250,7 @@ class PipelineRun:
                     remove_secrets(task, self._context)
             step_cache.remove_secrets(self.work_dir, self.run_id, secrets)
 
-    def _fields(self) -> dict[str, Any]:
+    def _fields(self) -> JsonObject:
         """Return the fields of the record that are not about single tasks."""
         return {
             "format": record.FORMAT,

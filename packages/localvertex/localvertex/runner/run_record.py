@@ -4,8 +4,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
+from localvertex._base.json_object import JsonObject
 from localvertex.credentials.secrets import Secrets
 from localvertex.errors import RecordNotWritten
 from localvertex.store import record
@@ -39,7 +39,7 @@ class RunRecord:
         root: Task,
         run_dir: Path,
         *,
-        fields: Callable[[], dict[str, Any]],
+        fields: Callable[[], JsonObject],
         secrets: Secrets,
         finished: FinishedSteps,
     ) -> None:
@@ -50,7 +50,7 @@ class RunRecord:
             secrets,
             finished,
         )
-        self._written: dict[str, Any] = {}
+        self._written: JsonObject = {}
         """The fields of the run as readers know them."""
         self._is_changed = self._has_new_fields = self._has_failed = False
         self._next_snapshot = 0.0
@@ -106,14 +106,14 @@ class RunRecord:
                 self._write_snapshot(self._run_dir)
         return seconds if seconds > 0 else None
 
-    def content(self) -> dict[str, Any]:
+    def content(self) -> JsonObject:
         """Return the present record."""
         tasks = [self._entry(task) for task in self._root.walk()[1:]]
-        fields: dict[str, Any] = self._secrets.remove(self._fields())
+        fields: JsonObject = self._secrets.remove(self._fields())
         waiting = self._secrets.remove(self._finished.left)
         return fields | record.of_tasks(tasks) | {record.UNRESTORED: waiting, "update_time": record.now()}
 
-    def end(self, content: dict[str, Any]) -> None:
+    def end(self, content: JsonObject) -> None:
         """Write the complete run.json, which replaces the journal.
 
         Raises:
@@ -138,8 +138,8 @@ class RunRecord:
         end = time.monotonic()
         self._next_snapshot = end + max(_SNAPSHOT_SECONDS, _SNAPSHOT_FACTOR * (end - start))
 
-    def _entry(self, task: Task) -> dict[str, Any]:
-        entry: dict[str, Any] = self._secrets.remove(record.of_task(task, self._run_dir))
+    def _entry(self, task: Task) -> JsonObject:
+        entry: JsonObject = self._secrets.remove(record.of_task(task, self._run_dir))
         return entry
 
     def _append_fields(self) -> None:

@@ -5,9 +5,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from localvertex._base.compiled.spec import Container, Importer
+from localvertex._base.json_object import JsonObject
 from localvertex._base.userinput.temporary import temporary_folder
 from localvertex.containers.memory import Memory
 from localvertex.credentials.secrets import is_masked
@@ -42,7 +42,7 @@ class AttemptProgress:
     """A new status of the custom job of an attempt."""
 
     task: Task
-    custom_job: dict[str, Any]
+    custom_job: JsonObject
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,7 +119,7 @@ def _give(task: Task, context: Context) -> Values:
     return executor_files.read_outputs(task.component, executor_input, context.warnings.add, context.buckets)
 
 
-def _registered(artifact: dict[str, Any], task: Task, context: Context) -> dict[str, Any]:
+def _registered(artifact: JsonObject, task: Task, context: Context) -> JsonObject:
     """Return a model that the user gives by its files, which becomes a version of the registry: it can be deployed."""
     step = f"{context.job['pipeline_job_uuid']}/{task.label}"
     model = {"display_name": f"given {task.label}", UPLOADED_BY: step, **artifact[executor_files.UPLOAD]}

@@ -5,6 +5,7 @@ from typing import Any
 
 from localvertex._base.compiled.parameters import ParameterType, convert
 from localvertex._base.compiled.spec import Component, ParameterSource
+from localvertex._base.json_object import JsonObject
 from localvertex.store.steps import failure
 from localvertex.store.task import Artifact, State, Task, Values
 from localvertex.values import conditions
@@ -115,7 +116,7 @@ def complete_inputs(values: Values, component: Component, scope: Scope, explain:
     return Values(parameters=parameters, artifacts=values.artifacts)
 
 
-def _defaults(given: dict[str, Any], component: Component, scope: Scope) -> dict[str, Any]:
+def _defaults(given: JsonObject, component: Component, scope: Scope) -> JsonObject:
     """Return the defaults of inputs without a value.
 
     Those that refer to other inputs come last: GCPC's preview wrapper writes such worker_pool_specs.
@@ -130,7 +131,7 @@ def _defaults(given: dict[str, Any], component: Component, scope: Scope) -> dict
 
 def explanations(task: Task, siblings: dict[str, Task]) -> dict[str, str]:
     """Return, for each input from a sibling, what became of that sibling."""
-    sources: dict[str, Any] = {**task.spec.parameters, **task.spec.artifacts}
+    sources: JsonObject = {**task.spec.parameters, **task.spec.artifacts}
     result = {}
     for name, source in sources.items():
         if source.producer is not None:
@@ -139,7 +140,7 @@ def explanations(task: Task, siblings: dict[str, Task]) -> dict[str, str]:
     return result
 
 
-def _final_status(task: Task, resource_name: str) -> dict[str, Any]:
+def _final_status(task: Task, resource_name: str) -> JsonObject:
     """Return the PipelineTaskFinalStatus of a task, in the JSON form that kfp's executor reads.
 
     The error is empty when the state is SUCCEEDED; the executors of kfp up to 2.9 fail without one.

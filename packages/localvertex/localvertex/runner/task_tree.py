@@ -6,6 +6,7 @@ from typing import Any
 
 from localvertex._base.compiled.parameters import ParameterType
 from localvertex._base.compiled.spec import Dag, Iterator, OutputSource, Pipeline, TaskSpec
+from localvertex._base.json_object import JsonObject
 from localvertex._base.userinput.errors import UserError
 from localvertex._base.userinput.reading import parse_json
 from localvertex.runner.task_inputs import InputError, complete_inputs
@@ -144,7 +145,7 @@ def collect_dag(dag_task: Task) -> Values:
     return values
 
 
-def _first(candidates: list[tuple[dict[str, Any], OutputSource]]) -> Any:
+def _first(candidates: list[tuple[JsonObject, OutputSource]]) -> Any:
     """Return the first output that exists: for a OneOf, from the branch that ran."""
     return next((outputs[source.key] for outputs, source in candidates if outputs.get(source.key) is not None), None)
 

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from localvertex._base.json_object import JsonObject
 from localvertex._base.userinput.errors import UserError
 from localvertex.store import record
 
@@ -13,7 +13,7 @@ class Found:
     """A run on disk."""
 
     run_dir: Path
-    content: dict[str, Any]
+    content: JsonObject
     problem: str = ""
     """Why its record cannot be read; empty if it can."""
 
@@ -66,18 +66,18 @@ def find_readable(work_dir: Path, name: str) -> Found:
     return Found(run_dir=found.run_dir, content=content)
 
 
-def find_steps(found: Found, name: str | None) -> list[dict[str, Any]]:
+def find_steps(found: Found, name: str | None) -> list[JsonObject]:
     """Return all steps, or the task with this name or with this path."""
     return [_find_task(found, name)] if name else [each for each in found.content["tasks"] if each["kind"] == "step"]
 
 
-def _find_task(found: Found, name: str) -> dict[str, Any]:
+def _find_task(found: Found, name: str) -> JsonObject:
     """Return the task with this path or name, or whose path contains it.
 
     Raises:
         UserError: No task matches, or several do.
     """
-    tasks: list[dict[str, Any]] = found.content["tasks"]
+    tasks: list[JsonObject] = found.content["tasks"]
     for matches in (
         [task for task in tasks if task["path"] == name],
         [task for task in tasks if name in (task["name"], task["display_name"]) and task["kind"] == "step"],

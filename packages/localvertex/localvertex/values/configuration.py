@@ -43,6 +43,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from localvertex._base.json_object import JsonObject
 from localvertex._base.userinput.errors import UserError
 from localvertex._base.userinput.reading import parse_toml, read_bytes
 from localvertex._base.userinput.spelling import did_you_mean, join_or, quote
@@ -51,8 +52,8 @@ FILE = "localvertex.toml"
 MAX_BYTES = 2**20
 
 _TYPES = {dict: "a table", list: "a list of texts", str: "a text", bool: "true or false"}
-_STEPS: dict[str, Any] = {"*": {"outputs": dict, "addresses": str, "bigquery": {"*": Path}}}
-_TABLES: dict[str, dict[str, Any]] = {
+_STEPS: JsonObject = {"*": {"outputs": dict, "addresses": str, "bigquery": {"*": Path}}}
+_TABLES: dict[str, JsonObject] = {
     "step": _STEPS,
     "image": {"*": {"path": Path, "python": Path, "packages": list, "command": list}},
     "packages": {"relax": list, "python": Path},
@@ -105,7 +106,7 @@ class Configuration:
 
     def tables_of(
         self, pipeline: str, kind: str, known: Collection[str], *, ignores_unknown: bool = False
-    ) -> dict[str, Any]:
+    ) -> JsonObject:
         """Return the steps or the parameters of a pipeline: those of all pipelines, and its own.
 
         Args:
@@ -121,16 +122,16 @@ class Configuration:
         is_foreign = {each: ignores_unknown or (each in own and not did_you_mean(each, others)) for each in every}
         return {name: each for name, each in every.items() if name in known or not is_foreign[name]}
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> JsonObject:
         """Return it for the record of a run."""
         # Paths become texts, and so do dates, which TOML has.
-        content: dict[str, Any] = json.loads(
+        content: JsonObject = json.loads(
             json.dumps(asdict(self) | {"file": self.file or self.folder / FILE}, default=str)
         )
         return {} if self == Configuration() else content
 
     @classmethod
-    def of_json(cls, content: dict[str, Any]) -> "Configuration":
+    def of_json(cls, content: JsonObject) -> "Configuration":
         """Return what `as_json` returned.
 
         Raises:

@@ -9,6 +9,7 @@ from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any, NoReturn
 
+from localvertex._base.json_object import JsonObject
 from localvertex._base.json_text import encode
 from localvertex._base.userinput import paths
 from localvertex._base.userinput.errors import UserError
@@ -79,12 +80,12 @@ def run(
     return code
 
 
-def answer(command: str, **fields: Any) -> dict[str, Any]:
+def answer(command: str, **fields: Any) -> JsonObject:
     """Return the answer of a command for `--json` (docs/json.md) before it has run."""
     return {"format": 1, "command": command, "exit_code": DONE, "error": None, **fields}
 
 
-def run_json(main: Callable[[], int], content: dict[str, Any], *, failures: tuple[type[Exception], ...] = ()) -> int:
+def run_json(main: Callable[[], int], content: JsonObject, *, failures: tuple[type[Exception], ...] = ()) -> int:
     """Call a command as `run` does, and print its answer; what else it prints goes to stderr.
 
     Args:

@@ -1,7 +1,6 @@
 """gRPC calls that HTTP carries: those of steps whose client of Vertex AI is older than its REST, as {path, message}."""
 
 from base64 import b64decode, b64encode
-from typing import Any
 
 from anyio import from_thread
 from starlette.concurrency import run_in_threadpool
@@ -9,6 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from localvertex._base.json_object import JsonObject
 from localvertex.api.rest.call import content_of
 from localvertex.api.rest.errors import invalid
 from localvertex.api.rest.json_response import response_of
@@ -22,7 +22,7 @@ async def _respond(request: Request) -> Response:
 
     body, header = await request.body(), request.headers.get("authorization", "")
 
-    def answer() -> dict[str, Any]:
+    def answer() -> JsonObject:
         content = content_of(body)
         try:
             path, message = str(content["path"]), b64decode(content["message"])

@@ -10,6 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
+from localvertex._base.json_object import JsonObject
 from localvertex.containers.serving import instances
 from localvertex.containers.serving.instances import BadLine, Line
 from localvertex.containers.serving.process import Answer, NotServing, ServingProcess
@@ -97,7 +98,7 @@ class _Output:
         self.results.write(json.dumps({**line.output, "prediction": prediction}) + "\n")
         self.counts.num_predicted += 1
 
-    def fail(self, output: dict[str, Any], code: int, message: str) -> None:
+    def fail(self, output: JsonObject, code: int, message: str) -> None:
         self.errors.write(json.dumps({**output, "error": {"code": code, "message": message}}) + "\n")
         self.counts.num_failed += 1
         self.counts.first_error = self.counts.first_error or message

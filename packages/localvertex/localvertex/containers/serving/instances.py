@@ -4,13 +4,15 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from localvertex._base.json_object import JsonObject
+
 
 @dataclass(frozen=True, kw_only=True)
 class Line:
     """A line of the input."""
 
     instance: Any
-    output: dict[str, Any]
+    output: JsonObject
     """Identity in the output: the line itself, or its key."""
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from localvertex._base.compiled.spec import Importer, Pipeline
+from localvertex._base.json_object import JsonObject
 from localvertex._base.userinput.errors import UserError
 from localvertex.credentials.emulator import has_emulator
 from localvertex.errors import Refusal
@@ -112,7 +113,7 @@ def _problem(used: _Used, buckets: Buckets, creates_buckets: bool) -> str:
     return _way_on(f"{text}, or add --create-buckets", address if is_import else "", {"create": True})
 
 
-def _way_on(text: str, imported: str, folders: dict[str, Any]) -> Refusal:
+def _way_on(text: str, imported: str, folders: JsonObject) -> Refusal:
     """Return the refusal of an address: what is imported needs a file, all else the folder of its bucket."""
     if imported:
         return Refusal(text, table=("buckets", "files"), content={imported: "path/to/file"})

@@ -13,6 +13,7 @@ from typing import Any
 
 from localvertex._base.compiled.parameters import ParameterSpec, ParameterType, convert
 from localvertex._base.compiled.spec import ArtifactSpec, Component, Container, Dag, Pipeline, TaskSpec
+from localvertex._base.json_object import JsonObject
 from localvertex._base.userinput.errors import UserError
 from localvertex._base.userinput.spelling import did_you_mean, quote
 from localvertex.store.executor_files import RESOURCES, UPLOAD
@@ -62,14 +63,14 @@ class NamedTask:
         return {**self.component.output_parameters, **self.component.output_artifacts}
 
     @property
-    def required(self) -> dict[str, Any]:
+    def required(self) -> JsonObject:
         """Examples of the outputs without which it cannot be given; launchers need not write resources."""
         return {
             name: example(each) for name, each in self.outputs.items() if not each.is_optional and name != RESOURCES
         }
 
     @property
-    def proposed(self) -> dict[str, Any]:
+    def proposed(self) -> JsonObject:
         """Examples of the outputs that are required or read."""
         others = {name: example(each) for name, each in self.outputs.items() if name in self.used - {*self.required}}
         resources = {RESOURCES: json.dumps({"resources": []})} if RESOURCES in others else {}
@@ -124,7 +125,7 @@ def apply(
         return pipeline
     every = {each.path: each for each in named_tasks(pipeline)}
     names = dict.fromkeys([*every, *(name for each in every.values() for name in each.names)])
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, JsonObject] = {}
     problems = []
     for name, table in configuration.tables_of(pipeline.name, "step", names, ignores_unknown=allows_unknown).items():
         try:
@@ -196,7 +197,7 @@ def asks_google(code: str) -> str:
     return found[1] if found else ""
 
 
-def _check(task: NamedTask, outputs: Mapping[str, Any], folder: Path, allows_gone: bool) -> dict[str, Any]:
+def _check(task: NamedTask, outputs: Mapping[str, Any], folder: Path, allows_gone: bool) -> JsonObject:
     """Return the outputs of a task as its program would write them, with files of the user as custom paths.
 
     Raises:
@@ -212,7 +213,7 @@ def _check(task: NamedTask, outputs: Mapping[str, Any], folder: Path, allows_gon
     if missing := [name for name in task.required if name not in outputs]:
         lines = ", ".join(f"{key(name)} = {toml(task.required[name])}" for name in missing)
         raise UserError(f"outputs lack {', '.join(missing)}; add {lines}")
-    parameters, artifacts = dict[str, Any](), dict[str, Any]()
+    parameters, artifacts = JsonObject(), JsonObject()
     for name, value in outputs.items():
         each = declared[name]
         try:
@@ -230,7 +231,7 @@ def _check(task: NamedTask, outputs: Mapping[str, Any], folder: Path, allows_gon
     return {"parameterValues": parameters, "artifacts": artifacts}
 
 
-def _artifact(value: Any, folder: Path, allows_gone: bool, *, is_model: bool) -> dict[str, Any]:
+def _artifact(value: Any, folder: Path, allows_gone: bool, *, is_model: bool) -> JsonObject:
     """Return an artifact that is given as a path, an address or a table, a model also by its files and its image.
 
     Raises:
@@ -258,7 +259,7 @@ def _artifact(value: Any, folder: Path, allows_gone: bool, *, is_model: bool) ->
     return {"custom_path": str(file.absolute()), "metadata": table.get("metadata", {})}
 
 
-def _replace(pipeline: Pipeline, found: Mapping[str, dict[str, Any]]) -> Pipeline:
+def _replace(pipeline: Pipeline, found: Mapping[str, JsonObject]) -> Pipeline:
     """Replace the components of these tasks, and of the dags that contain them, only at their place in the graph."""
     components = dict(pipeline.components)
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from localvertex._base.compiled.spec import Container, Pipeline
+from localvertex._base.json_object import JsonObject
 from localvertex.containers.stand_ins import advice
 from localvertex.errors import Refusal
 from localvertex.executors.python_step import missing_module
@@ -27,7 +28,7 @@ from localvertex.values.repository import Repository
 _UNANSWERED_BUCKET = "does not answer it for storage.googleapis.com"
 """In the error of a step that asks for a bucket; its text is that of credentials/step_python/sitecustomize.py."""
 
-Tables = dict[tuple[str, ...], dict[str, Any]]
+Tables = dict[tuple[str, ...], JsonObject]
 """Tables of a localvertex.toml by their names."""
 
 _PARSES = re.compile(r"[\"'/(]gs://[\"')\\]|gs://[\[(]|google\.cloud(?:\.| import )storage\b|\bgcsfs\b")
@@ -63,7 +64,7 @@ def proposed(pipeline: Pipeline, reasons: Iterable[str], configuration: Configur
 
 def after(
     pipeline: Pipeline,
-    entries: Iterable[dict[str, Any]],
+    entries: Iterable[JsonObject],
     repository: Repository,
     configuration: Configuration,
     *,
@@ -166,7 +167,7 @@ def _adds(refusal: Refusal, configuration: Configuration) -> bool:
     return merged(have, refusal.content) != have
 
 
-def _existing(names: tuple[str, ...], configuration: Configuration) -> dict[str, Any]:
+def _existing(names: tuple[str, ...], configuration: Configuration) -> JsonObject:
     """Return a table of the file, without the tables in it and with its paths as a user writes them."""
     table: Any = vars(configuration)
     for name in names:
@@ -177,11 +178,11 @@ def _existing(names: tuple[str, ...], configuration: Configuration) -> dict[str,
         return plain
     folder = json.dumps(str(configuration.folder))[1:-1]
     text = json.dumps(plain).replace(f'"{folder}"', '"."')
-    content: dict[str, Any] = json.loads(text.replace(f'"{folder}/', '"'))
+    content: JsonObject = json.loads(text.replace(f'"{folder}/', '"'))
     return content
 
 
-def merged(have: Mapping[str, Any], added: Mapping[str, Any]) -> dict[str, Any]:
+def merged(have: Mapping[str, Any], added: Mapping[str, Any]) -> JsonObject:
     """Return a table with what is added, in lists and tables too; what it has stays."""
     tables = {
         name: {**each, **have[name]}

@@ -7,6 +7,7 @@ from typing import Any
 from localvertex._base.compiled import platforms
 from localvertex._base.compiled.parameters import ParameterType
 from localvertex._base.compiled.spec import Component, Container, Dag, Pipeline, TaskSpec
+from localvertex._base.json_object import JsonObject
 from localvertex._base.nested import parts
 from localvertex._base.userinput.spelling import quote
 from localvertex.containers.choice import Choice
@@ -129,7 +130,7 @@ def _dag_refusals(component: Component, dag: Dag, pipeline: Pipeline) -> list[st
 def _source_refusals(task: TaskSpec, parent: Component, known: dict[str, Component | None]) -> list[str]:
     """Refuse inputs of a task whose source does not exist."""
     reasons = []
-    groups: list[tuple[dict[str, Any], str, str]] = [
+    groups: list[tuple[JsonObject, str, str]] = [
         (task.parameters, "input_parameters", "output_parameters"),
         (task.artifacts, "input_artifacts", "output_artifacts"),
     ]

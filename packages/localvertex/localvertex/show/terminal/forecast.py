@@ -4,10 +4,10 @@ import math
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from localvertex._base.compiled.load import load
 from localvertex._base.compiled.spec import Component, Pipeline, TaskSpec
+from localvertex._base.json_object import JsonObject
 from localvertex._base.userinput.errors import UserError
 from localvertex.store import outcome, record, run_folder
 from localvertex.store.task import State, Task
@@ -24,7 +24,7 @@ class Forecast:
         earlier: The record of the earlier run; None without one.
     """
 
-    def __init__(self, pipeline: Pipeline, earlier: dict[str, Any] | None) -> None:
+    def __init__(self, pipeline: Pipeline, earlier: JsonObject | None) -> None:
         self._pipeline, self.run_id, self._ends = pipeline, "", 0.0
         self._spans: dict[str, tuple[float, float]] = {}
         """Start and end of each step of the earlier run, by path, in seconds since it started."""

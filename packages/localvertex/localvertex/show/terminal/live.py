@@ -6,13 +6,13 @@ The drawing thread also prints what happened in between, so that a run of thousa
 import math
 import threading
 from pathlib import Path
-from typing import Any
 
 from rich.cells import cell_len
 from rich.console import Console, Group
 from rich.live import Live as RichLive
 from rich.text import Text
 
+from localvertex._base.json_object import JsonObject
 from localvertex.processes import logs
 from localvertex.runner.display import Display
 from localvertex.show.terminal.forecast import Forecast
@@ -66,7 +66,7 @@ class Live(Display):
         """Print it above the steps."""
         self._print(Text(between_words(text, self._console.width)))
 
-    def on_end(self, record: dict[str, Any]) -> None:
+    def on_end(self, record: JsonObject) -> None:
         """Stop drawing; the summary follows."""
         self._has_ended.set()
         if self._thread.is_alive():
@@ -167,7 +167,7 @@ class Steps:
         stalled = between_words(f"  {(task.custom_job or {}).get('stalled', '')}", self._width).splitlines()
         return lines + [Text(line, style="yellow") for line in stalled if line.strip()]
 
-    def _bar(self, replica: dict[str, Any], name: str, text: str) -> Text:
+    def _bar(self, replica: JsonObject, name: str, text: str) -> Text:
         """Return the progress of a replica's training as a bar, with its state and the time left."""
         step, num_steps = replica["step"], replica["num_steps"]
         if left := replica["is_running"] and replica.get("seconds_left"):
@@ -191,7 +191,7 @@ def _unfinished_tasks(task: Task) -> list[Task]:
     return [each for child in open_tasks for each in (child, *_unfinished_tasks(child))]
 
 
-def replica_state(replica: dict[str, Any]) -> str:
+def replica_state(replica: JsonObject) -> str:
     """Describe a replica of a custom job: its step, and how often it was started."""
     if not replica["is_running"]:
         return f"exit code {replica['exit_code']}" if replica["exit_code"] is not None else "not started"

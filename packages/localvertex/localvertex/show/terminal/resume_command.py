@@ -4,15 +4,15 @@ import json
 import shlex
 import sys
 from pathlib import Path
-from typing import Any
 
+from localvertex._base.json_object import JsonObject
 from localvertex._base.userinput.cli import command_word
 from localvertex._base.userinput.spelling import quote
 from localvertex.processes.sinks import MASK
 from localvertex.show.terminal import wrong_input
 
 
-def sentence(content: dict[str, Any]) -> str:
+def sentence(content: JsonObject) -> str:
     """Return the last line of the output for a run that has not succeeded.
 
     Args:
@@ -26,7 +26,7 @@ def sentence(content: dict[str, Any]) -> str:
     return f"resume: {command(content, _program())}"
 
 
-def command(content: dict[str, Any], program: list[str]) -> str:
+def command(content: JsonObject, program: list[str]) -> str:
     """Return the command, with the options of the run that are not defaults.
 
     Args:

@@ -7,6 +7,7 @@ from typing import Any
 from rich.cells import cell_len
 from rich.text import Text
 
+from localvertex._base.json_object import JsonObject
 from localvertex._base.userinput.spelling import on_one_line
 from localvertex.show import results
 from localvertex.show.terminal.rows import align, num_fitting, wrap
@@ -26,7 +27,7 @@ _MAX_VALUE, _MAX_SHORT_VALUE = 60, 20
 """Maximum characters of a parameter."""
 
 
-def show(records: list[dict[str, Any]]) -> None:
+def show(records: list[JsonObject]) -> None:
     """Print the runs, each with its main metric, the parameters that differ between them, and why it failed."""
     out = console()
     width = out.size.width if out.is_terminal else None
@@ -63,7 +64,7 @@ def _complete(line: Text, parameters: str, error: str, width: int | None) -> Non
         line.truncate(width, overflow="ellipsis")
 
 
-def _cells(content: dict[str, Any], *, has_baseline: bool) -> list[Text]:
+def _cells(content: JsonObject, *, has_baseline: bool) -> list[Text]:
     """Return the cells of a run in the order of the columns."""
     is_same = any(map(outcome.has_nothing_new, content["tasks"]))
     return [
@@ -76,11 +77,11 @@ def _cells(content: dict[str, Any], *, has_baseline: bool) -> list[Text]:
     ]
 
 
-def _error(content: dict[str, Any]) -> str:
+def _error(content: JsonObject) -> str:
     return f"  {on_one_line(content.get('error') or '')}" if content["state"] == State.FAILED else ""
 
 
-def _different_parameters(records: list[dict[str, Any]], *, is_narrow: bool) -> list[str]:
+def _different_parameters(records: list[JsonObject], *, is_narrow: bool) -> list[str]:
     """Return for each run the parameters, as `name=value`, that differ between the listed runs of its pipeline.
 
     Args:

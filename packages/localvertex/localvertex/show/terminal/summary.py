@@ -4,11 +4,11 @@ import signal
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.text import Text
 
+from localvertex._base.json_object import JsonObject
 from localvertex.containers import memory
 from localvertex.show import results
 from localvertex.show.terminal.rows import align, between_words
@@ -45,7 +45,7 @@ def state_text(state: str) -> Text:
     return Text(state, style=_COLOURS.get(State(state), ""))
 
 
-def show(content: dict[str, Any]) -> None:
+def show(content: JsonObject) -> None:
     """Print the summary of a record: its steps, what they computed, what failed, and how the run ended."""
     out = console()
     run_dir = Path(content["work_dir"]) / content["run_id"]
@@ -73,7 +73,7 @@ def show(content: dict[str, Any]) -> None:
         out.print(f"report: {run_dir / record.PAGE}", markup=False)
 
 
-def seconds_of(content: dict[str, Any]) -> float:
+def seconds_of(content: JsonObject) -> float:
     """Return how long a run took, or has taken until now if it is running."""
     started = record.seconds_of(content.get("start_time"))
     if content["state"] == State.RUNNING and started is not None:
@@ -91,7 +91,7 @@ def duration(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
-def _goodput_sentence(goodput: dict[str, Any]) -> str:
+def _goodput_sentence(goodput: JsonObject) -> str:
     """Describe how a custom job spent its time."""
     total = f"{goodput['total_seconds']:.1f} s"
     if goodput["fraction"] is None:
@@ -101,7 +101,7 @@ def _goodput_sentence(goodput: dict[str, Any]) -> str:
     return f"Goodput {goodput['fraction']:.0%}: {productive} of {total} were spent on the {steps} that count."
 
 
-def _end_sentence(content: dict[str, Any]) -> str:
+def _end_sentence(content: JsonObject) -> str:
     """Return the sentence about the state of a run."""
     text = f"{content['run_id']}: {content['state']}"
     if content["state"] == State.RUNNING:
@@ -119,12 +119,12 @@ def _end_sentence(content: dict[str, Any]) -> str:
     return text + (f", stopped by {_STOPPED_BY.get(stopped_by, f'signal {stopped_by}')}" if stopped_by else "")
 
 
-def _was_killed(content: dict[str, Any]) -> bool:
+def _was_killed(content: JsonObject) -> bool:
     """Return whether the run never came to its end."""
     return State(content["state"]).is_final and not content.get("end_time")
 
 
-def _location_of_model(content: dict[str, Any], model: dict[str, Any]) -> str:
+def _location_of_model(content: JsonObject, model: JsonObject) -> str:
     """Return the URI of a model, for a registered one the resource name and its files in the local registry."""
     if not model["resource_name"]:
         return str(model["uri"])
@@ -133,7 +133,7 @@ def _location_of_model(content: dict[str, Any], model: dict[str, Any]) -> str:
     return f"{model['resource_name']} ({files})" if files else str(model["resource_name"])
 
 
-def _lines_of_steps(content: dict[str, Any], width: int | None) -> list[Text]:
+def _lines_of_steps(content: JsonObject, width: int | None) -> list[Text]:
     """Return the table of steps, and of dags that were not triggered, with state, seconds and notes."""
     tasks = [task for task in content["tasks"] if task["kind"] == "step" or task["state"] == State.NOT_TRIGGERED]
     rows = [(Text("step"), Text("state"), Text("seconds"))]
@@ -148,7 +148,7 @@ def _lines_of_steps(content: dict[str, Any], width: int | None) -> list[Text]:
     return [line for block in blocks for line in block]
 
 
-def _note(task: dict[str, Any], content: dict[str, Any]) -> str:
+def _note(task: JsonObject, content: JsonObject) -> str:
     """Return why a step has its state."""
     if _was_killed(content) and task["state"] == State.RUNNING:
         return "when the run was killed"
@@ -160,7 +160,7 @@ def _note(task: dict[str, Any], content: dict[str, Any]) -> str:
     return "cached" if task["cache_hit"] else task["note"] or (found["text"] if found else "")
 
 
-def _show_failures(content: dict[str, Any], run_dir: Path, out: Console) -> None:
+def _show_failures(content: JsonObject, run_dir: Path, out: Console) -> None:
     """Print the error of each failed step; of the first one also the end of its log, and the path of the log."""
     width = out.width if out.is_terminal else None
     out.print(Text(between_words(f"failed: {content['error']}", width), style="bold red"))

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from localvertex._base.compiled.load import load
+from localvertex._base.json_object import JsonObject
 from localvertex._base.userinput.errors import UserError
 from localvertex.store import run_folder
 from localvertex.store.steps.failure import WRONG_INPUT
@@ -22,7 +23,7 @@ _MIN_CHARACTERS = 4
 _DEFAULTS = {"project": "local-project", "region": "us-central1"}
 
 
-def parameter_of(content: dict[str, Any]) -> str:
+def parameter_of(content: JsonObject) -> str:
     """Return the parameter that the first failed step rejects; empty if it failed otherwise, or names none.
 
     Args:
@@ -44,7 +45,7 @@ def parameter_of(content: dict[str, Any]) -> str:
     return min(ranks, key=ranks.__getitem__, default="")
 
 
-def command(content: dict[str, Any], wrong: str, program: list[str]) -> list[str]:
+def command(content: JsonObject, wrong: str, program: list[str]) -> list[str]:
     """Return the words of the command that runs the same file with another value of a parameter.
 
     Args:
@@ -52,7 +53,7 @@ def command(content: dict[str, Any], wrong: str, program: list[str]) -> list[str
         wrong: The parameter.
         program: The words that call localvertex.
     """
-    file, given = Path(content["file"]), dict[str, Any]()
+    file, given = Path(content["file"]), JsonObject()
     with suppress(UserError):
         copy = run_folder.pipeline_copy(Path(content["work_dir"]) / content["run_id"])
         # A file that a server received has no path here.
