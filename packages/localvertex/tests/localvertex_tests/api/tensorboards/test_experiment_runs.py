@@ -84,6 +84,7 @@ def test_a_custom_job_with_a_tensorboard_keeps_its_logs_in_their_folder(server: 
         "workerPoolSpecs": [pool],
         "baseOutputDirectory": {"outputUriPrefix": "gs://bucket/logged"},
         "tensorboard": "projects/local-project/locations/us-central1/tensorboards/404",
+        "serviceAccount": "trainer@local-project.iam.gserviceaccount.com",
     }
     job = server.call("POST", "customJobs", {"displayName": "logged", "jobSpec": spec}).json()
     ended = wait_until(
