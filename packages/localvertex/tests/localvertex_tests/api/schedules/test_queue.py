@@ -58,7 +58,10 @@ def test_300_runs_wait_in_their_order_and_within_their_limit(
     start_server: Callable[..., Server], tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
     # A minute of the schedule is a tenth of a second.
-    server, gate = start_server("--time-factor", "600", "--allow-host-commands", "--max-runs", str(LIMIT)), tmp_path / "gate"
+    server, gate = (
+        start_server("--time-factor", "600", "--allow-host-commands", "--max-runs", str(LIMIT)),
+        tmp_path / "gate",
+    )
     job = {"displayName": "waits", "pipelineSpec": waiting_pipeline(gate)}
     limits = {"maxConcurrentRunCount": str(LIMIT), "maxRunCount": str(NUM_RUNS), "allowQueueing": True}
     request = {"parent": PARENT, "pipelineJob": job}
