@@ -374,10 +374,10 @@ def test_a_sample_has_every_class_and_stays_when_the_folder_grows(tmp_path: Path
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"image_size": 4}, "image_size=4"),
-        ({"image_size": 5000}, "image_size=5000"),
-        ({"max_examples": -1}, "max_examples=-1"),
-        ({"max_bad_fraction": 1.0}, "max_bad_fraction=1.0"),
+        ({"image_size": 4}, "image_size is 4"),
+        ({"image_size": 5000}, "image_size is 5000"),
+        ({"max_examples": -1}, "max_examples is -1"),
+        ({"max_bad_fraction": 1.0}, "max_bad_fraction is 1.0"),
         ({"source": "nowhere"}, "not found"),
     ],
 )

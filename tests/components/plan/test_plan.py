@@ -286,7 +286,7 @@ def test_the_page_shows_machines_and_configuration(make: Make, tmp_path: pathlib
     [
         ({"accelerator_count": 3}, "3 x NVIDIA_TESLA_T4"),
         ({"global_batch_size": 1000}, "global_batch_size=1000 is more than the "),
-        ({"epochs": 0}, "epochs=0"),
+        ({"epochs": 0}, "epochs is 0"),
         ({"model": "resnet5000"}, "resnet5000"),
         (
             {"patience": 2, "parameter_server_count": 1, "replica_count": 2},
