@@ -116,7 +116,7 @@ def test_init(page: Any, command: Command, compiled: Compile, tmp_path: Path) ->
 def test_check(page: Any, package: Path, tmp_path: Path) -> None:
     file = package / "tests" / "data" / "machines" / "pipelines" / "literal.json"
     for options, code in (([], 2), (["--region", "mars-1"], 2)):
-        words = [sys.executable, "-m", "localvertex", "machines", "check", str(file), "missing.json", "--json", *options]
+        words = [sys.executable, "-m", "localvertex", "machines", "check", file, "missing.json", "--json", *options]
         done = subprocess.run(words, cwd=tmp_path, env=os.environ, capture_output=True, text=True)
         found = answer(page, "check", done)
         assert found["exit_code"] == code
