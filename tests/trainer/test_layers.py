@@ -8,6 +8,7 @@ from vertex_testing.import_circles import Arrow, arrows, circles
 
 LAYERS = (
     "command_line",
+    "google_errors",
     "settings",
     "files",
     "data",

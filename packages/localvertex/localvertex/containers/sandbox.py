@@ -91,7 +91,9 @@ class Sandbox:
             (call.temporary / "gcloud").mkdir(exist_ok=True)
         inner = [sys.executable, "-I", "-S", in_sandbox.__file__, *call.command, *call.arguments]
         words = [self._program, "--unshare-all", *(["--share-net"] if self._has_network else [])]
-        words += ["--die-with-parent", "--new-session", "--cap-drop", "ALL", *self._root, *self._mounts(call)]
+        words += ["--die-with-parent", "--new-session", "--cap-drop", "ALL", *self._root]
+        # A folder that has gone since they were looked for cannot be covered.
+        words += [*covering(filter(os.path.exists, _only_roots())), *self._mounts(call)]
         return Prepared(
             command=[*_STARTER, *words, "--chdir", str(call.folder), "--", *inner],
             env=in_sandbox.carried(env),
@@ -115,7 +117,6 @@ class Sandbox:
                 words += ["--symlink", os.readlink(entry.path), entry.path]
             elif entry.is_dir() and entry.name not in _LEFT_OUT:
                 words += ["--ro-bind", entry.path, entry.path]
-        words += covering(_only_roots())
         words += ["--proc", "/proc", "--dev", "/dev", "--dir", "/run", "--dir", "/var"]
         words += [word for path in sorted(glob("/dev/nvidia*")) for word in ("--dev-bind", path, path)]
         words += ["--ro-bind-try", _CERTIFICATES, _CERTIFICATES]

@@ -15,6 +15,7 @@ import shutil
 import site
 import time
 import venv
+from glob import escape, glob
 from importlib.metadata import PathDistribution
 from pathlib import Path
 from typing import IO
@@ -224,6 +225,6 @@ def create(folder: Path, base: Path | None = None, *, python: Interpreter = OWN,
     lines = [f"import site; site.addsitedir({path!r})" for path in parents]
     # Images of Python up to 3.11 have setuptools, with pkg_resources; its archive comes with such a Python.
     lines += [
-        str(each) for path in python.search_path for each in Path(path).glob("ensurepip/_bundled/setuptools-*.whl")
+        each for path in python.search_path for each in glob(f"{escape(path)}/ensurepip/_bundled/setuptools-*.whl")
     ]
     (_packages(folder) / _PARENT).write_text("\n".join(lines) + "\n")

@@ -108,6 +108,7 @@ def find(minor: str) -> Interpreter | None:
     for path in (*found, *(Path(folder, name) for folder in os.get_exec_path())):
         # A shim may be of a version that its manager does not have.
         with suppress(UserError):
-            if path.is_file() and (python := read(path)).minor == minor:
+            # Not `is_file`, which fails in folders of another user.
+            if os.path.isfile(path) and (python := read(path)).minor == minor:
                 return python
     return None

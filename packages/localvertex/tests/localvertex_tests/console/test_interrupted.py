@@ -1,7 +1,7 @@
 """Deletions at odd times: one that its server did not complete, and one right after the last record of a run."""
 
 import threading
-from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from localvertex_tests.support import run_records
 from localvertex.api.metadata.metadata import Metadata
 from localvertex.api.pipeline_jobs.pipeline_jobs import PipelineJobs
 from localvertex.api.rest.call import Call, Location
+from localvertex.api.rest.errors import ApiError
 from localvertex.api.rest.store import Store
 from localvertex.runner.engine import Options
 from localvertex.show import report
@@ -42,13 +43,13 @@ def test_what_is_left_of_a_deleted_run_goes_and_everything_else_stays(tmp_path: 
 
 
 @pytest.mark.parametrize("is_api", [False, True])
-def test_a_run_is_deleted_although_its_page_is_still_being_written(
+def test_a_run_whose_page_is_being_written_is_deleted_as_soon_as_it_has_ended(
     tmp_path: Path, light_pipeline: dict[str, Any], monkeypatch: pytest.MonkeyPatch, is_api: bool
 ) -> None:
-    """The record shows the end of the run, so clients delete it."""
-    may_write, write = threading.Event(), report.write
+    is_writing, may_write, write = threading.Event(), threading.Event(), report.write
 
     def late(*given: Any) -> None:
+        is_writing.set()
         may_write.wait()
         write(*given)
 
@@ -57,10 +58,12 @@ def test_a_run_is_deleted_although_its_page_is_still_being_written(
     location = Location(project="p", region="us-central1")
     jobs.start(location, {"pipelineSpec": light_pipeline}, "one")
     call = Call(location=location, resource_id="one")
+    delete = partial(jobs.delete, call) if is_api else partial(jobs.remove, "one")
+    assert is_writing.wait(240)
+    assert record.read(tmp_path / "one")["state"] == "RUNNING"
+    with pytest.raises(ApiError, match="running"):
+        delete()
+    may_write.set()
     wait_until(lambda: record.read(tmp_path / "one")["state"] == "SUCCEEDED")
-    with ThreadPoolExecutor(1) as pool:
-        deletion: Future[Any] = pool.submit(jobs.delete, call) if is_api else pool.submit(jobs.remove, "one")
-        # A deletion that does not wait is refused before that.
-        threading.Timer(0.3, may_write.set).start()
-        deletion.result(300)
+    delete()
     assert not (tmp_path / "one").exists()

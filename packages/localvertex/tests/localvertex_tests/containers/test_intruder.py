@@ -16,6 +16,7 @@ from uuid import uuid4
 import pytest
 from kfp import dsl
 
+from localvertex.containers import sandbox
 from localvertex.containers.options import ContainerOptions
 from vertex_testing.runs import Execute, FindTask
 
@@ -167,3 +168,12 @@ def test_a_command_may_add_to_its_root_which_is_limited_and_thrown_away(execute:
     assert task(record, "install-itself")["outputs"]["parameters"]["out"].endswith("kept\n")
     assert not os.path.exists("/app")
     assert not os.path.exists("/home/user")
+
+
+def test_a_hidden_folder_that_has_gone_since_it_was_found_stops_no_command(
+    monkeypatch: pytest.MonkeyPatch, execute: Execute, target: dict[str, Any]
+) -> None:
+    """A server looks for them once, and runs for weeks."""
+    monkeypatch.setattr(sandbox, "_only_roots", lambda: ("/usr/no-such-folder/of-root",))
+    record = execute(intrudes, {"program": "open(__import__('sys').argv[1], 'w').write('{}')", "target": "{}"})
+    assert record["state"] == "SUCCEEDED", record["error"]

@@ -34,7 +34,7 @@ GIVEN: dict[str, Any] = {
         ("machine_type", "n1 --x", "dataflow_machine_type is 'n1 --x'; expected a machine type"),
         ("machine_type", "", "dataflow_machine_type is ''; expected a machine type"),
         ("max_workers", 0, "dataflow_max_workers is 0; expected a whole number from 1 to 4000"),
-        ("disk_size_gb", 10, "dataflow_disk_size_gb is 10; expected 30 to 65536"),
+        ("disk_size_gb", 10, "dataflow_disk_size_gb is 10; expected a whole number from 30 to 65536"),
         ("subnetwork", "default", "dataflow_subnetwork is 'default'; expected regions/REGION/subnetworks/NAME"),
         (
             "subnetwork",
