@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 
 from localvertex._base.compiled.spec import Container, Importer, Pipeline
-from localvertex.containers.memory import Memory, largest
+from localvertex.containers.memory import largest
 from localvertex.executors.context import Context
 from localvertex.processes import logs
 from localvertex.runner.agenda import Agenda
-from localvertex.runner.step_attempt import AttemptMemory, AttemptOutcome, AttemptProgress, run_attempt
+from localvertex.runner.step_attempt import AttemptOutcome, AttemptProgress, run_attempt
 from localvertex.runner.task_inputs import InputError, complete_inputs, explanations, resolve_inputs
 from localvertex.runner.task_tree import collect_dag, collect_loop, iterations, tasks_of
 from localvertex.store import executor_files
@@ -28,7 +28,7 @@ class Stop:
     at_once: bool = False
 
 
-_Event = AttemptMemory | AttemptOutcome | AttemptProgress | Stop
+_Event = AttemptOutcome | AttemptProgress | Stop
 
 
 class Scheduler:
@@ -60,7 +60,6 @@ class Scheduler:
         self._events: SimpleQueue[_Event] = SimpleQueue()
         self._num_running = 0
         self._starting: list[Task] = []
-        self._memories: dict[tuple[str, ...], Memory | None] = {}
         self._is_stopping = False
 
     def stop(self, *, at_once: bool = False) -> None:
@@ -96,9 +95,6 @@ class Scheduler:
         if isinstance(event, AttemptProgress):
             event.task.custom_job = event.custom_job
             self._on_progress(event.task)
-        elif isinstance(event, AttemptMemory):
-            # It is written with the outcome of the attempt, which follows.
-            self._memories[event.task.path] = event.memory
         elif isinstance(event, AttemptOutcome):
             self._num_running -= 1
             self.accept(event)
@@ -226,7 +222,7 @@ class Scheduler:
     def accept(self, outcome: AttemptOutcome) -> None:
         """Process the outcome of an attempt: the task's final state, or its next attempt."""
         task, policy = outcome.task, outcome.task.spec.retry
-        task.memory = largest([task.memory, self._memories.pop(task.path, None)])
+        task.memory = largest([task.memory, outcome.memory])
         task.exit_code, task.outputs = outcome.exit_code, outcome.outputs
         may_retry = outcome.state is State.FAILED and outcome.is_retryable and not self._is_stopping
         if not may_retry or task.attempts > policy.max_retries:

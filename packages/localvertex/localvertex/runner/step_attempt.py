@@ -9,7 +9,7 @@ from pathlib import Path
 from localvertex._base.compiled.spec import Container, Importer
 from localvertex._base.json_object import JsonObject
 from localvertex._base.userinput.temporary import temporary_folder
-from localvertex.containers.memory import Memory
+from localvertex.containers.memory import Memory, largest
 from localvertex.credentials.secrets import is_masked
 from localvertex.errors import Cancelled, TaskFailed
 from localvertex.executors import find_executor, has_replicas
@@ -34,6 +34,8 @@ class AttemptOutcome:
     outputs: Values
     error: str = ""
     exit_code: int | None = None
+    memory: Memory | None = None
+    """The peak memory of its process."""
     is_retryable: bool = False
 
 
@@ -45,15 +47,7 @@ class AttemptProgress:
     custom_job: JsonObject
 
 
-@dataclass(frozen=True, kw_only=True)
-class AttemptMemory:
-    """The peak memory of the process of an attempt, which has ended."""
-
-    task: Task
-    memory: Memory | None
-
-
-Observe = Callable[[AttemptProgress | AttemptMemory], None]
+Observe = Callable[[AttemptProgress], None]
 
 
 def run_attempt(
@@ -63,7 +57,7 @@ def run_attempt(
 
     Without an executor, the user gives the outputs; they are never in the cache.
     """
-    exit_codes: list[int] = []
+    exit_codes, memories = list[int](), list[Memory | None]()
     try:
         if executor is None:
             return AttemptOutcome(task=task, state=State.GIVEN, outputs=_give(task, context))
@@ -73,25 +67,36 @@ def run_attempt(
         key = _cache_key(task, executor, context)
         if key and (cached := _find_cached(task, key, context)) is not None:
             return AttemptOutcome(task=task, state=State.SKIPPED, outputs=cached)
-        outputs = execute(task, executor, context, exit_codes, observe)
+        outputs = execute(task, executor, context, exit_codes, memories, observe)
         if key:
             origin, secrets = f"{context.run_id}/{task.label}", context.credentials.secrets
             step_cache.keep(context.work_dir, key, outputs, origin, secrets, context.buckets)
         return AttemptOutcome(
-            task=task, state=State.SUCCEEDED, outputs=outputs, exit_code=exit_codes[-1] if exit_codes else None
+            task=task,
+            state=State.SUCCEEDED,
+            outputs=outputs,
+            exit_code=exit_codes[-1] if exit_codes else None,
+            memory=largest(memories),
         )
     except TaskFailed as error:
         code = error.exit_code if error.exit_code is not None else (exit_codes[-1] if exit_codes else None)
         failure, is_retryable = str(error), error.is_retryable
     except Cancelled:
-        return AttemptOutcome(task=task, state=State.CANCELLED, outputs=Values(), error="the run was stopped")
+        stopped, memory = "the run was stopped", largest(memories)
+        return AttemptOutcome(task=task, state=State.CANCELLED, outputs=Values(), error=stopped, memory=memory)
     except OSError as error:
         code, failure, is_retryable = None, f"{type(error).__name__}: {error}", True
     except Exception as error:  # a defect of localvertex must end the task, not hang the run
         code, failure, is_retryable = None, f"localvertex failed: {type(error).__name__}: {error}", False
     failure = context.credentials.secrets.remove(failure)
     return AttemptOutcome(
-        task=task, state=State.FAILED, outputs=Values(), error=failure, exit_code=code, is_retryable=is_retryable
+        task=task,
+        state=State.FAILED,
+        outputs=Values(),
+        error=failure,
+        exit_code=code,
+        memory=largest(memories),
+        is_retryable=is_retryable,
     )
 
 
@@ -187,7 +192,12 @@ def _outputs_at(task: Task, executor: Container | Importer, context: Context) ->
 
 
 def execute(
-    task: Task, executor: Container | Importer, context: Context, exit_codes: list[int], observe: Observe
+    task: Task,
+    executor: Container | Importer,
+    context: Context,
+    exit_codes: list[int],
+    memories: list[Memory | None],
+    observe: Observe,
 ) -> Values:
     """Run the step and read its outputs.
 
@@ -225,7 +235,7 @@ def execute(
             context=context,
             has_open_others=task.has_open_others,
             report_exit=exit_codes.append,
-            report_memory=lambda found: observe(AttemptMemory(task=task, memory=found)),
+            report_memory=memories.append,
             report_custom_job=lambda status: observe(AttemptProgress(task=task, custom_job=status.as_json())),
         )
         try:

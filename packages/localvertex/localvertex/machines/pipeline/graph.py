@@ -126,9 +126,10 @@ class Graph:
         for task in scope.dag.tasks.values():
             component = self._component(task)
             inputs = self._inputs(task, component, scope)
-            if isinstance(every := _loop_items(task, inputs), list):
-                self.loops.append((task, len(every)))
-            for item in _items(task, inputs, unfolds=self.unfolds_loops):
+            items = _loop_items(task, inputs)
+            if isinstance(items, list):
+                self.loops.append((task, len(items)))
+            for item in _iterations(task, inputs, items if self.unfolds_loops else None):
                 yield from self._steps_of(task, component, inputs | item, scope)
 
     def _steps_of(
@@ -201,16 +202,16 @@ def _loop_items(task: TaskSpec, inputs: dict[str, Value]) -> Any:
     return None if task.iterator.items is None else list(task.iterator.items)
 
 
-def _items(task: TaskSpec, inputs: dict[str, Value], *, unfolds: bool) -> list[dict[str, Value]]:
+def _iterations(task: TaskSpec, inputs: dict[str, Value], items: Any) -> list[dict[str, Value]]:
     """Return the additional input of each iteration of a ParallelFor; of an ordinary task one without any."""
     loop = task.iterator
     if loop is None:
         return [{}]
-    held, items = inputs.get(loop.input_parameter or ""), _loop_items(task, inputs)
+    held = inputs.get(loop.input_parameter or "")
     path = held.path if held else f"{task.path}.parameterIterator.items.raw"
     default_of = held.default_of if held else ()
     unknown = Value(value=RuntimeValue(origin=f"the items of loop {task.name!r}"), path=path)
-    if not isinstance(items, list) or not unfolds:
+    if not isinstance(items, list):
         return [{loop.item_input: unknown}]
     different = {json.dumps(item, sort_keys=True, default=repr): index for index, item in reversed([*enumerate(items)])}
     known = [
