@@ -1,10 +1,10 @@
 """Measure what exact_resume costs in the trainers of PyTorch: `.venv-torch/bin/python -m benchmarks.trainers`.
 
 The digits of scikit-learn, batch 64: Hugging Face's Trainer, Lightning's and a bare DataLoader, each with and without
-exact_resume, taking turns. A figure is the lower quartile of all steps, which other work on the machine has hardly
-disturbed; exact_resume may add 100 microseconds to it. The first 50 steps, which start up, do not count. Then how long
-a save of 10 million weights and their AdamW blocks the Trainer, at most 1% of the interval that is chosen. Needs
-`make venv-torch`, whose interpreter is started otherwise.
+exact_resume, in two threads of one process that take turns of ten steps, so that both see the same machine. A figure is
+a quartile over all pairs of turns; exact_resume may add 100 microseconds to a step. The first turns, which start up, do
+not count, nor do the first two steps of a turn. Then how long a save of 10 million weights and their AdamW blocks the
+Trainer, at most 1% of the interval that is chosen. Needs `make venv-torch`, whose interpreter is started otherwise.
 """
 
 import argparse
@@ -14,6 +14,7 @@ import pathlib
 import statistics
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -21,55 +22,108 @@ from typing import Any
 from benchmarks.measuring import parse
 
 _TORCH = pathlib.Path(__file__).parents[1] / ".venv-torch" / "bin" / "python"
-_BATCH_SIZE, _NUM_STARTING = 64, 50
+_BATCH_SIZE, _NUM_STARTING, _TURN = 64, 50, 10
 _Times = list[tuple[float, float]]
 """Of each step: seconds and processor seconds."""
-_TRAINERS: dict[str, Callable[[pathlib.Path, int, bool], _Times]] = {}
+_TRAINERS: dict[str, Callable[[pathlib.Path, int, bool], None]] = {}
 
 
 def main() -> None:
     """Print the figures."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--num-steps", type=int, default=1000)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--num-steps", type=int, default=4000)
     if not _TORCH.exists():
         sys.exit("error: benchmarks.trainers needs PyTorch; run: make venv-torch")
     if not pathlib.Path(sys.prefix).samefile(_TORCH.parents[1]):
         os.execv(_TORCH, [str(_TORCH), "-m", "benchmarks.trainers", *sys.argv[1:]])
-    options = parse(parser, num_steps=60, rounds=1)
+    options = parse(parser, num_steps=120)
     import torch
 
     torch.set_num_threads(1)
     for name, train in _TRAINERS.items():
-        steps: dict[bool, _Times] = {False: [], True: []}
-        for is_exact in (False, True, True, False) * options.rounds:
-            with tempfile.TemporaryDirectory() as folder:
-                steps[is_exact] += train(pathlib.Path(folder), options.num_steps, is_exact)
-        plain, exact = (
-            [statistics.quantiles(each)[0] * 1e6 for each in zip(*steps[key], strict=True)] for key in (False, True)
+        plain, exact = (_medians(found) for found in _in_turns(train, options.num_steps))
+        pairs = [*zip(plain, exact, strict=False)]
+        figures = [[each[0][unit] for each in pairs] for unit in (0, 1)] + [
+            [each[1][unit] - each[0][unit] for each in pairs] for unit in (0, 1)
+        ]
+        wall, processor, added, added_processor = (
+            " to ".join(f"{quartile * 1e6:.0f}" for quartile in statistics.quantiles(each)) for each in figures
         )
         print(
-            f"{name}: {plain[0]:.0f} us per step (processor {plain[1]:.0f} us); exact_resume adds"
-            f" {exact[0] - plain[0]:+.0f} us (processor {exact[1] - plain[1]:+.0f} us; 100 us allowed)",
+            f"{name}: {wall} us per step (processor {processor}); exact_resume adds {added} us (processor"
+            f" {added_processor}; 100 us allowed); quartiles of {len(pairs)} pairs of {_TURN} steps",
             flush=True,
         )
     with tempfile.TemporaryDirectory() as folder:
-        _save(pathlib.Path(folder), options.num_steps // 10)
+        _save(pathlib.Path(folder))
+
+
+class _Turns:
+    """Two threads that run by turns."""
+
+    def __init__(self) -> None:
+        self._whose, self._changed, self._ended = False, threading.Condition(), set[bool]()
+
+    def wait(self, side: bool) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: self._whose is side)
+
+    def give(self, side: bool, *, ends: bool = False) -> None:
+        with self._changed:
+            self._ended |= {side} if ends else set()
+            if (not side) not in self._ended:
+                self._whose = not side
+                self._changed.notify_all()
+        if not ends:
+            self.wait(side)
+
+
+_thread = threading.local()
+"""The steps of the thread."""
 
 
 class _Steps:
-    """The times of the steps after those that start up."""
+    """The times of the steps of one side."""
 
-    def __init__(self) -> None:
-        self._last, self._num_done = (0.0, 0.0), 0
+    def __init__(self, turns: _Turns, side: bool) -> None:
+        self._turns, self._side, self._last = turns, side, (0.0, 0.0)
         self.found: _Times = []
 
     def note(self) -> None:
-        now = time.perf_counter(), time.process_time()
-        self._num_done += 1
-        if self._num_done > _NUM_STARTING:
-            self.found.append((now[0] - self._last[0], now[1] - self._last[1]))
-        self._last = time.perf_counter(), time.process_time()
+        now = time.perf_counter(), time.thread_time()
+        self.found.append((now[0] - self._last[0], now[1] - self._last[1]))
+        if len(self.found) % _TURN == 0:
+            self._turns.give(self._side)
+        self._last = time.perf_counter(), time.thread_time()
+
+
+def _in_turns(train: Callable[[pathlib.Path, int, bool], None], num_steps: int) -> tuple[_Times, _Times]:
+    """Return the times without exact_resume, and with it, which wants the main thread."""
+    turns = _Turns()
+    sides = {is_exact: _Steps(turns, is_exact) for is_exact in (False, True)}
+
+    def run(is_exact: bool) -> None:
+        _thread.steps = sides[is_exact]
+        turns.wait(is_exact)
+        try:
+            with tempfile.TemporaryDirectory() as folder:
+                train(pathlib.Path(folder), num_steps, is_exact)
+        finally:
+            turns.give(is_exact, ends=True)
+
+    other = threading.Thread(target=run, args=(False,), daemon=True)
+    other.start()
+    run(True)
+    other.join()
+    return sides[False].found, sides[True].found
+
+
+def _medians(times: _Times) -> list[tuple[float, float]]:
+    """Return the median of each turn, of its seconds and its processor seconds."""
+    turns = [times[first + 2 : first + _TURN] for first in range(_NUM_STARTING, len(times) - _TURN + 1, _TURN)]
+    return [
+        (statistics.median(each[0] for each in turn), statistics.median(each[1] for each in turn)) for turn in turns
+    ]
 
 
 def _digits() -> Any:
@@ -80,7 +134,7 @@ def _digits() -> Any:
     return torch.tensor(images / 16, dtype=torch.float32), torch.tensor(labels)
 
 
-def _hugging_face(folder: pathlib.Path, num_steps: int, is_exact: bool, *, num_units: int = 32, **given: Any) -> _Times:
+def _hugging_face(folder: pathlib.Path, num_steps: int, is_exact: bool, *, num_units: int = 32, **given: Any) -> None:
     import torch
     import transformers
 
@@ -97,11 +151,9 @@ def _hugging_face(folder: pathlib.Path, num_steps: int, is_exact: bool, *, num_u
             logits = self._layers(images)
             return torch.nn.functional.cross_entropy(logits, labels), logits
 
-    steps = _Steps()
-
     class Noting(transformers.TrainerCallback):  # type: ignore[misc]
         def on_step_end(self, *_: Any, **__: Any) -> None:
-            steps.note()
+            _thread.steps.note()
 
     noting, (images, labels) = Noting(), _digits()
     arguments = transformers.TrainingArguments(
@@ -120,16 +172,13 @@ def _hugging_face(folder: pathlib.Path, num_steps: int, is_exact: bool, *, num_u
         exact_resume.hugging_face(trainer, folder, stateless=[noting], **given).train()
     else:
         trainer.train()
-    return steps.found
 
 
-def _lightning(folder: pathlib.Path, num_steps: int, is_exact: bool) -> _Times:
+def _lightning(folder: pathlib.Path, num_steps: int, is_exact: bool) -> None:
     import lightning
     import torch
 
     import exact_resume
-
-    steps = _Steps()
 
     class Module(lightning.LightningModule):  # type: ignore[misc]
         def __init__(self) -> None:
@@ -140,7 +189,7 @@ def _lightning(folder: pathlib.Path, num_steps: int, is_exact: bool) -> _Times:
             return torch.nn.functional.cross_entropy(self._layers(batch[0]), batch[1])
 
         def on_train_batch_end(self, *_: Any) -> None:
-            steps.note()
+            _thread.steps.note()
 
         def configure_optimizers(self) -> Any:
             return torch.optim.AdamW(self.parameters())
@@ -155,21 +204,19 @@ def _lightning(folder: pathlib.Path, num_steps: int, is_exact: bool) -> _Times:
         callbacks=[exact_resume.LightningCallback(folder)] if is_exact else [],
     )
     trainer.fit(Module(), _loader())
-    return steps.found
 
 
-def _data_loader(_: pathlib.Path, num_steps: int, is_exact: bool) -> _Times:
+def _data_loader(_: pathlib.Path, num_steps: int, is_exact: bool) -> None:
     from exact_resume.trainers import data_loader
 
-    steps, loader = _Steps(), _loader()
+    loader = _loader()
     if is_exact:
         loader, position = data_loader.resumable(loader, seed=0)
     for epoch in range(num_steps // len(loader) + 1):
         if is_exact:
             position.epoch = epoch
         for _batch in loader:
-            steps.note()
-    return steps.found
+            _thread.steps.note()
 
 
 _TRAINERS |= {"transformers": _hugging_face, "lightning": _lightning, "DataLoader": _data_loader}
@@ -182,10 +229,11 @@ def _loader() -> Any:
     return torch.utils.data.DataLoader(data, batch_size=_BATCH_SIZE, shuffle=True)
 
 
-def _save(folder: pathlib.Path, num_steps: int) -> None:
+def _save(folder: pathlib.Path) -> None:
     from exact_resume.checkpoints.async_writer import best_interval
 
-    _hugging_face(folder, _NUM_STARTING + num_steps, True, num_units=3150, save_every_steps=20)
+    _thread.steps = _Steps(_Turns(), True)
+    _hugging_face(folder, 9, True, num_units=3150, save_every_steps=3)
     lines: Iterable[Any] = (json.loads(line) for path in folder.glob("events/*.jsonl") for line in path.open())
     saves = [each for each in lines if each["event"] == "save"]
     pause = statistics.median(each["seconds"] for each in saves)

@@ -23,6 +23,7 @@ def main() -> int:
     commands = [[sys.executable, "-m", f"benchmarks.soak.{proof}", *sys.argv[1:]] for proof in _PROOFS]
     if TORCH.exists():
         commands.append([str(TORCH), "-m", "benchmarks.soak.examples", *sys.argv[1:]])
+        commands.append([sys.executable, "-m", "benchmarks.soak.versions", *sys.argv[1:]])
     return int(any([subprocess.run(command).returncode for command in commands]))
 
 

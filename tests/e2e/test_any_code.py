@@ -171,8 +171,11 @@ EXAMPLES = [
     pytest.param("numpy_softmax", 250, id="numpy"),
     pytest.param("sklearn_table", 120, id="sklearn"),
     pytest.param("keras_fit", 70, id="keras"),
+    *(pytest.param(f"{name}_digits", 70, id=name) for name in ("hugging_face", "lightning", "accelerate")),
 ]
 """An example of exact_resume, and the step at which its replica is killed."""
+TORCH = pathlib.Path(__file__).parents[2] / ".venv-torch" / "bin" / "python"
+"""The interpreter of `make venv-torch`."""
 
 
 @pytest.mark.soak
@@ -181,22 +184,33 @@ def test_an_example_that_is_killed_ends_with_the_weights_of_an_undisturbed_run(
     python: str, repository: pathlib.Path, compiled_training: pathlib.Path, tmp_path: pathlib.Path, name: str, step: int
 ) -> None:
     example = repository / "packages" / "exact_resume" / "examples" / f"{name}.py"
-    words = [python, str(example), str(tmp_path / "alone")]
+    is_torch = name.endswith("_digits")
+    if is_torch and not TORCH.exists():
+        pytest.skip("needs PyTorch in an environment of its own: make venv-torch")
+    interpreter = str(TORCH) if is_torch else python
+    words = [interpreter, str(example), str(tmp_path / "alone")]
     undisturbed = subprocess.run(words, capture_output=True, text=True, check=True)
     code, seen = tmp_path / example.name, tmp_path / "seen"
     # Otherwise, it is done before the fault.
     pause = r"\1__import__('time').sleep(0.002)\n\1"
-    slower, count = re.subn(r"^( +)(?=if path := )", pause, example.read_text(), flags=re.M)
+    slower, count = re.subn(r"^( +)(?=if .*path := )", pause, example.read_text(), flags=re.M)
     assert count == 1
     code.write_text(slower)
     words = [python, "-m", "localvertex", "run", str(compiled_training.with_name("training.json"))]
     words += [f"--work-dir={tmp_path / 'runs'}", "--run-id=example", f"--fault=SIGKILL workerpool0-0 at step {step}"]
-    given = {"command": ["python", str(code)], "environment": {"EXAMPLES_SEEN": str(seen)}}
-    words += [f"--parameter={name}={json.dumps(value)}" for name, value in given.items()]
+    # An interpreter that is not the one of the run belongs to an image, as docs/any-training.md has it.
+    words += [f"--image={IMAGE}=env --chdir={tmp_path}", f"--parameter=image={IMAGE}"]
+    given: dict[str, Any] = {"command": [interpreter, code.name], "environment": {"EXAMPLES_SEEN": str(seen)}}
+    if name == "hugging_face_digits":
+        given["metric"] = "eval_accuracy"
+    words += [
+        f"--parameter={name}={value if isinstance(value, str) else json.dumps(value)}" for name, value in given.items()
+    ]
     done = subprocess.run(words, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "exit code 137 (SIGKILL)" in done.stdout
     rows: dict[int, str] = {}
+    seen = seen.with_name("seen-1-0") if is_torch else seen
     lines = [line.split(" ", 1) for line in seen.read_text().splitlines()]
     for number, found in lines:
         assert rows.setdefault(int(number), found) == found

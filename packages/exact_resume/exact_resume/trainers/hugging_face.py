@@ -29,13 +29,14 @@ _METHODS = (
     *("_init_training_state", "_load_from_checkpoint", "_load_optimizer_and_scheduler", "_load_scaler"),
     *("_load_rng_state", "_finalize_training"),
 )
-"""Private methods of transformers 5.24 that are replaced."""
+"""Private methods that are replaced; transformers 5.3 is the first version that has all of them."""
 _COUNTERS = (
-    *("_tr_loss", "_total_loss_scalar", "_globalstep_last_logged", "_initial_global_step"),
+    *("_tr_loss", "_total_loss_scalar", "_globalstep_last_logged"),
     *("_initial_num_input_tokens_seen", "current_flos"),
 )
 """Its attributes that count what was trained."""
-_COUNTERS_OF_TRL = ("_metrics", "_total_train_tokens")
+_COUNTERS_OF_SOME = ("_initial_global_step", "_metrics", "_total_train_tokens")
+"""Of transformers 5.20 and of TRL."""
 _PROGRESS = (
     *("epoch", "global_step", "num_input_tokens_seen", "total_flos", "log_history"),
     *("best_metric", "best_global_step", "best_model_checkpoint"),
@@ -248,7 +249,7 @@ class Training:
 
     def _counters(self) -> dict[str, Any]:
         """Return what the Trainer counts, which differs between workers."""
-        names = (*_COUNTERS, *_COUNTERS_OF_TRL) if self._has_begun else ()
+        names = (*_COUNTERS, *_COUNTERS_OF_SOME) if self._has_begun else ()
         return {name: getattr(self._trainer, name) for name in names if hasattr(self._trainer, name)}
 
     def _keep(self, content: Any) -> None:
@@ -268,7 +269,9 @@ class Training:
             parameters[name].requires_grad_(name in self._frozen)
         for name, value in saved["progress"].items():
             setattr(trainer.state, name, value)
-        for name, value in (self._run.restored_of_worker or saved["counters"]).items():
+        counters = self._run.restored_of_worker or saved["counters"]
+        _refuse_missing(trainer, [*counters])
+        for name, value in counters.items():
             states.put(holder := {name: getattr(trainer, name)}, {name: value})
             setattr(trainer, name, holder[name])
         states.set_generators(self._generators)
@@ -363,7 +366,7 @@ def _refuse_missing(trainer: Any, names: Sequence[str]) -> None:
         version = getattr(sys.modules.get("transformers"), "__version__", "that is not imported")
         raise InputError(
             f"{type(trainer).__name__} has no {missing[0]}, on which a resume depends; expected a Trainer of"
-            f" transformers 5.24, found transformers {version}"
+            f" transformers 5.3 or newer, found transformers {version}"
         )
 
 

@@ -28,7 +28,7 @@ import exact_resume.state as states
 from exact_resume.errors import InputError, RunError, report_uncaught
 from exact_resume.trainers import data_loader
 
-VERSIONS = "2.6"
+VERSIONS = "2.5 or newer"
 """Of Lightning, that were tested."""
 PRIVATE = """
     _checkpoint_connector.dump_checkpoint _checkpoint_connector._loaded_checkpoint
