@@ -13,6 +13,7 @@ import {
   Facts,
   go,
   html,
+  Input,
   isFinal,
   Loaded,
   LongText,
@@ -23,6 +24,7 @@ import {
   plain,
   replace,
   Tabs,
+  TextArea,
   Time,
   useMemo,
   useState,
@@ -47,6 +49,7 @@ export default function Run({ params, query }) {
   return html`<${Page} title=${run.name} state=${run.state} parent=${PARENT}
       actions=${!report && html`<${Actions} run=${run} />`}>
     <div class="run">
+      ${run.given?.note && html`<${LongText} look="note" text=${run.given.note} />`}
       ${problem && html`<${Problem} title="The record cannot be read; this is its last state" error=${problem} />`}
       ${
         !entry &&
@@ -206,8 +209,28 @@ function Actions({ run }) {
       html`<a class="button" href=${`/local/runs/${run.id}/report`} title="This view as one file" download>Report</a>`
     }
     <a class="button" href=${link(["compare"], { runs: run.id })}>Compare</a>
+    <${Asking} key="note" verb="Name and note" dialog=${Note} of=${of} />
     <${Asking} key="delete" verb="Delete" dialog=${Delete} of=${of} disabled=${!hasEnded}
       title=${hasEnded ? "" : "Stop the run before you delete it"} />`;
+}
+
+/** @param {{run: any, onClose: () => void}} props */
+function Note({ run, onClose }) {
+  const [given, setGiven] = useState(run.given);
+  const [save, { isBusy, error }] = useAction(async () => {
+    await post(`/local/runs/${run.id}:note`, given);
+    onClose();
+  });
+  const actions = html`<button onClick=${onClose}>Cancel</button>
+    <button class="primary" disabled=${isBusy} onClick=${() => save()}>Save</button>`;
+  return html`<${Dialog} title="Name and note" onClose=${onClose} actions=${actions}>
+    <label class="stacked">Name <${Input} value=${given.name} maxlength="128" placeholder=${run.id}
+      onText=${(/** @type {string} */ name) => setGiven({ ...given, name })} /></label>
+    <label class="stacked">Note <${TextArea} value=${given.note} maxlength="20000" rows="6"
+      onText=${(/** @type {string} */ note) => setGiven({ ...given, note })} /></label>
+    <p class="muted small">They are kept beside the record of the run, which does not change.</p>
+    ${error && html`<${Problem} error=${error} />`}
+  <//>`;
 }
 
 /** @param {{run: any, onClose: () => void}} props */
