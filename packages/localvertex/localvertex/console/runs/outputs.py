@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import PurePosixPath
@@ -103,10 +104,16 @@ def place_in(uri: str, work_dir: str) -> dict[str, str] | None:
 
 
 def _outputs(content: Content) -> Content:
-    names = [each["name"] for each in content["metrics"]]
-    metrics = {
-        each["name"] if names.count(each["name"]) == 1 else f"{each['task']}/{each['name']}": each["value"]
+    titles = {each["path"]: each["title"] for each in content["tasks"]}
+    # The shortest name that no other metric has.
+    spellings = [
+        [each["name"], f"{titles.get(each['task'])}/{each['name']}", f"{each['task']}/{each['name']}"]
         for each in content["metrics"]
+    ]
+    counts = Counter(each for every in spellings for each in {*every})
+    metrics = {
+        next((each for each in every if counts[each] == 1), every[-1]): of["value"]
+        for every, of in zip(spellings, content["metrics"], strict=True)
     }
     return {
         "create_time": content["create_time"],

@@ -72,7 +72,6 @@ function Overview({ model }) {
   const metrics = metricsOf(model);
   const hasMetrics = metricNames([metrics]).length > 0;
   return html`
-    <${Section} title="Use this model"><${Use} model=${model} /><//>
     ${hasMetrics && html`<${Figures} metrics=${metrics} />`}
     ${
       metrics === model.run_metrics &&
@@ -80,6 +79,7 @@ function Overview({ model }) {
         hasMetrics ? "Metrics of the run. The version has no evaluation." : "No evaluation, and no metrics of a run."
       }</p>`
     }
+    <${Section} title="Use this model"><div class="use"><${Use} model=${model} /></div><//>
     <div class="pair">
       <${Section} title="Origin"><${Values} values=${origin(model)} /><//>
       <${Section} title="Endpoints"><${Endpoints} rows=${model.endpoints} /><//>
@@ -156,7 +156,7 @@ function Try({ model: { id, version } }) {
     ${error && html`<${Problem} title="No prediction" error=${error} />`}
     ${
       pairs.length > 0 &&
-      html`<div class="short"><${Table} caption="Prediction" rows=${pairs} most=${5} columns=${[
+      html`<div class="short"><${Table} caption="Classes of the prediction" rows=${pairs} most=${5} columns=${[
         { title: "Class", isName: true, cell: ([name]) => html`<bdi>${name}</bdi>` },
         { title: "Probability", isNumber: true, cell: ([, share]) => percent(share) },
       ]} keyOf=${([name]) => name} /></div>`

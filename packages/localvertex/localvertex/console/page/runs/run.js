@@ -29,8 +29,15 @@ import {
   useMemo,
   useState,
 } from "../ui/ui.js";
+import { Artifact } from "./artifact.js";
 import { Step, Steps } from "./step.js";
-import { Outcome, Summary } from "./summary.js";
+import { Mistakes, Outcome, Results, Summary } from "./summary.js";
+
+/** @type {Record<string, string>} */
+const SIGNALS = { 2: "Ctrl-C (SIGINT)", 15: "SIGTERM, from another program" };
+
+/** The view with the report of the evaluation. */
+const REPORT = "report";
 
 const PARENT = report ? undefined : ["Runs", "#/runs"];
 
@@ -44,28 +51,32 @@ export default function Run({ params, query }) {
     return html`<${Page} title=${id} parent=${PARENT}><${Loaded} title="No run to show" error=${reason} /><//>`;
   }
   const entry = tasks.get(task);
+  const isWhole = !entry && query.get("view") === REPORT;
   const addressOf = (/** @type {Record<string, string>} */ change) =>
     link(["runs", id, ...(task ? [task] : [])], { ...Object.fromEntries(query), ...change });
   return html`<${Page} title=${run.name} state=${run.state} parent=${PARENT}
       actions=${!report && html`<${Actions} run=${run} />`}>
     <div class="run">
-      ${run.given?.note && html`<${LongText} look="note" text=${run.given.note} />`}
       ${problem && html`<${Problem} title="The record cannot be read; this is its last state" error=${problem} />`}
       ${
         !entry &&
         html`${run.outcome && html`<${Ending} of=${run.outcome} state=${run.state} />`}
+        ${run.given?.note && html`<${LongText} look="note" text=${run.given.note} />`}
         ${whole.description && html`<${LongText} look="description" text=${whole.description} />`}
         <${Facts} facts=${factsOf(run)} />
         ${run.error && html`<${Failure} run=${run} tasks=${tasks} />`}
         ${report?.resume && ["FAILED", "CANCELLED"].includes(run.state) && html`<${Resume} of=${report} />`}
         <${Outcome} run=${run} tasks=${tasks} trained=${trained} job=${job} />`
       }
-      <div class="columns ${entry ? "chosen" : ""}">
-        <${Overview} run=${run} tasks=${tasks} selected=${task} query=${query} addressOf=${addressOf} />
+      <div class="columns ${entry ? "chosen" : isWhole ? "whole" : ""}">
+        <div class="overview">
+          <${Overview} run=${run} tasks=${tasks} selected=${task} query=${query} addressOf=${addressOf} />
+          ${!entry && !isWhole && html`<${Results} run=${run} tasks=${tasks} /><${Mistakes} run=${run} tasks=${tasks} />`}
+        </div>
         ${
           entry
             ? html`<${Step} key=${task} run=${run} entry=${entry} job=${job} query=${query} addressOf=${addressOf} />`
-            : html`<${Summary} run=${run} defaults=${whole.defaults} unknown=${task} />`
+            : !isWhole && html`<${Summary} run=${run} defaults=${whole.defaults} unknown=${task} />`
         }
       </div>
     </div>
@@ -113,7 +124,7 @@ function factsOf(run) {
     ["Region", run.region],
     ["Run ID", run.id !== run.name && run.id],
     ["Schedule", run.schedule && html`<a href="#/schedules">${run.schedule.split("/").at(-1)}</a>`],
-    ["Stopped by signal", run.stopped_by_signal && String(run.stopped_by_signal)],
+    ["Stopped by", SIGNALS[run.stopped_by_signal] ?? (run.stopped_by_signal && `signal ${run.stopped_by_signal}`)],
     ["Resumed", times > 1 ? `${times} times` : times === 1 && "once"],
   ];
 }
@@ -163,11 +174,13 @@ function Failure({ run, tasks }) {
 function Overview({ run, tasks, selected, query, addressOf }) {
   const shown = query.get("view") ?? (matchMedia("(max-width: 800px)").matches ? "steps" : "graph");
   const view = query.get("view") ?? "";
+  const pages = selected ? [] : evaluationPages(tasks);
   const tabs = [
     { id: "graph", title: "Graph" },
     { id: "steps", title: "Steps" },
+    ...(pages.length ? [{ id: REPORT, title: "Evaluation report" }] : []),
   ];
-  return html`<section class="overview" aria-label="Steps of the run">
+  return html`<section aria-label="Steps of the run">
     <${Tabs} label="How the steps are shown" tabs=${tabs} selected=${shown}
       onSelect=${(view) => replace(addressOf({ view }))}>
       ${
@@ -175,10 +188,31 @@ function Overview({ run, tasks, selected, query, addressOf }) {
         html`<${GraphOf} run=${run} tasks=${tasks} selected=${selected}
           onSelect=${(path) => go(link(["runs", run.id, ...(path ? [path] : [])], { view }))} />`
       }
+      ${
+        shown === REPORT &&
+        pages.map(
+          ({ place, artifact }) => html`<${Artifact} key=${place.task + place.name} run=${run.id} place=${place}
+            artifact=${artifact} isOpen />`,
+        )
+      }
       ${shown === "steps" && html`<${Steps} run=${run} tasks=${tasks} selected=${selected} view=${view} />`}
     <//>
   </section>`;
 }
+
+/** The pages that evaluations wrote: steps with metrics of classes, or called so. @param {Map<string, any>} tasks */
+const evaluationPages = (tasks) =>
+  [...tasks.values()].flatMap(({ path, name, outputs }) => {
+    const artifacts = Object.entries(outputs.artifacts);
+    const isOf =
+      (/** @type {string} */ kind) =>
+      (/** @type {[string, any]} */ [, [first]]) =>
+        first?.type.schemaTitle === kind;
+    if (!/evaluat/i.test(name ?? path) && !artifacts.some(isOf("system.ClassificationMetrics"))) return [];
+    return artifacts
+      .filter(isOf("system.HTML"))
+      .map(([name, [artifact]]) => ({ place: { task: path, side: "outputs", name, index: 0 }, artifact }));
+  });
 
 /** @param {{run: any, tasks: Map<string, any>, selected: string, onSelect: (path: string) => void}} props */
 function GraphOf({ run, tasks, selected, onSelect }) {

@@ -153,7 +153,7 @@ def test_an_image_that_is_dropped_on_the_page_is_predicted(
     (tmp_path / "a.txt").write_text("text")
     with opened(browser, server, "#/models/own/1", width=width, expected="400") as page:
         page.locator("input[type=file]").set_input_files(tmp_path / "<i>.png")
-        expect(page.get_by_role("table", name="Prediction").get_by_role("row", name="dog <b>")).to_contain_text("25%")
+        expect(page.get_by_role("table", name="Classes of the prediction").get_by_role("row", name="dog <b>")).to_contain_text("25%")
         expect(page.get_by_role("img", name="<i>.png")).to_be_visible()
         assert problems_of(page) == []
         assert page.evaluate("document.documentElement.scrollWidth") <= width
