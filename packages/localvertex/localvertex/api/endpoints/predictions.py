@@ -59,7 +59,6 @@ class Predictions:
             "modelDisplayName": str(versions.shared.get("display_name", "")) if versions.numbers else "",
         } | ({"metadata": content["metadata"]} if isinstance(content.get("metadata"), dict) else {})
 
-
     def container(self, content: Resource) -> ServingContainer:
         """Return the container of a version.
 

@@ -187,7 +187,7 @@ class ModelCatalogue:
         if not self._use(versions, number)["takes_images"]:
             raise invalid(f"the model is not served by {_OWN_SERVER}; send the request that its container takes")
         name = f"projects/local-project/locations/us-central1/models/{versions.folder.name}"
-        found = self._predictions.try_version(name, number, content, {"b64": image})
+        found: Content = self._predictions.try_version(name, number, content, {"b64": image})
         names: list[str] = []
         with suppress(OSError, *UNUSABLE):
             names = object_in(versions.folder / number / FILES / _MODEL_FACTS)["class_names"]
@@ -197,12 +197,11 @@ class ModelCatalogue:
         """Return how a version is used: its path, and if it runs here the command that predicts an image."""
         content, files = _content(versions, number), versions.folder.absolute() / number / FILES
         path = str(files) if files.exists() else str(content.get("artifact_uri", ""))
-        command, problem = (), ""
+        is_own, problem = False, ""
         try:
-            command = self._predictions.container(content).command
+            is_own = self._predictions.container(content).command[-2:] == ("-m", _OWN_SERVER)
         except ApiError as error:
             problem = str(error)
-        is_own = " ".join(command).endswith(f"-m {_OWN_SERVER}")
         shown = _COMMAND.format(python=shlex.quote(sys.executable), path=shlex.quote(path)) if is_own else ""
         return {
             "path": path,

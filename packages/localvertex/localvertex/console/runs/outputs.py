@@ -81,7 +81,7 @@ class RunOutputs(RunFiles):
 
 def _reason(content: Content, error: str) -> str:
     """Return the error of a failed step without its name and exit code."""
-    task = next((each for each in content["tasks"] if each["path"] == content.get("failed_task")), {})
+    task: Content = next((each for each in content["tasks"] if each["path"] == content.get("failed_task")), {})
     for each in (f"{task.get('title')}: ", f"exit code {task.get('exit_code')}: ", "error: "):
         error = error.removeprefix(each)
     return error

@@ -13,6 +13,7 @@ from localvertex._base.json_object import JsonObject
 from localvertex._base.userinput.errors import UserError
 from localvertex._base.userinput.reading import parse_json
 from localvertex._base.userinput.regular_files import open_regular
+from localvertex._base.userinput.shape import NUMBER, check
 from localvertex.show.view.artifacts import ShownArtifact
 from localvertex.values.buckets import Buckets
 
@@ -22,6 +23,9 @@ _NUM_SHOWN = 30
 
 _MAX_BYTES, _MAX_LINE_BYTES = 256 << 20, 96 << 10
 """Of the file, and of a line in it."""
+
+_SHOWN = ("file_name", "label", "predicted", "image", "probability")
+_LINE = {f"{each}!": NUMBER if each == "probability" else str for each in _SHOWN}
 
 _IMAGE = re.compile(r"data:image/(png|jpeg|gif|webp);base64,[A-Za-z0-9+/]+={0,2}")
 
@@ -61,15 +65,10 @@ def _mistakes(file: Path) -> Iterator[JsonObject]:
 def _mistake(line: bytes) -> JsonObject | None:
     try:
         content: Any = parse_json(line.decode(), "the line")
-    except (UserError, UnicodeDecodeError):
+        check(content, _LINE)
+    except (UserError, ValueError):
         return None
-    if not isinstance(content, dict):
+    is_sound = 0 <= content["probability"] <= 1 and _IMAGE.fullmatch(content["image"])
+    if not is_sound or content["label"] == content["predicted"]:
         return None
-    texts = {name: content.get(name) for name in ("file_name", "label", "predicted", "image")}
-    probability = content.get("probability")
-    is_sound = all(isinstance(each, str) for each in texts.values()) and isinstance(probability, int | float)
-    if not is_sound or not 0 <= probability <= 1 or not _IMAGE.fullmatch(texts["image"]):
-        return None
-    if texts["label"] == texts["predicted"]:
-        return None
-    return {name: each if name == "image" else each[:200] for name, each in texts.items()} | {"probability": probability}
+    return {each: content[each] for each in _SHOWN}

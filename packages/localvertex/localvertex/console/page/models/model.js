@@ -116,12 +116,15 @@ function Use({ model }) {
   -H 'Content-Type: application/json' -d '{"instances": [{}]}'`;
   return html`
     ${path && html`<p>Its files are in</p><${Code} text=${path} />`}
-    ${takes_images && html`<p>Predict in a terminal; the command asks for an image file:</p><${Code} text=${command} />`}
-    ${takes_images && html`<${Try} model=${model} />`}
+    ${
+      takes_images &&
+      html`<p>Predict in a terminal; the command asks for an image file:</p><${Code} text=${command} />
+        <${Try} model=${model} />`
+    }
     ${
       !takes_images &&
-      html`<p>${model.endpoints.length ? "Send" : "Deploy it to an endpoint, then send"} this request, with the instances
-          that its container takes:</p>
+      html`<p>${model.endpoints.length ? "Send" : "Deploy it to an endpoint, then send"} this request, with the
+          instances that its container takes:</p>
         <${Code} text=${request} />
         ${problem && html`<p class="muted">It does not run here: ${problem}</p>`}`
     }`;

@@ -71,7 +71,12 @@ export default function Run({ params, query }) {
       <div class="columns ${entry ? "chosen" : isWhole ? "whole" : ""}">
         <div class="overview">
           <${Overview} run=${run} tasks=${tasks} selected=${task} query=${query} addressOf=${addressOf} />
-          ${!entry && !isWhole && html`<${Results} run=${run} tasks=${tasks} /><${Mistakes} run=${run} tasks=${tasks} />`}
+          ${
+            !entry &&
+            !isWhole &&
+            html`<${Results} run=${run} tasks=${tasks} />
+            <${Mistakes} run=${run} tasks=${tasks} />`
+          }
         </div>
         ${
           entry
@@ -172,7 +177,6 @@ function Failure({ run, tasks }) {
  *   addressOf: (change: Record<string, string>) => string}} props
  */
 function Overview({ run, tasks, selected, query, addressOf }) {
-  const shown = query.get("view") ?? (matchMedia("(max-width: 800px)").matches ? "steps" : "graph");
   const view = query.get("view") ?? "";
   const pages = selected ? [] : evaluationPages(tasks);
   const tabs = [
@@ -180,6 +184,8 @@ function Overview({ run, tasks, selected, query, addressOf }) {
     { id: "steps", title: "Steps" },
     ...(pages.length ? [{ id: REPORT, title: "Evaluation report" }] : []),
   ];
+  const usual = matchMedia("(max-width: 800px)").matches ? "steps" : "graph";
+  const shown = tabs.some(({ id }) => id === view) ? view : usual;
   return html`<section aria-label="Steps of the run">
     <${Tabs} label="How the steps are shown" tabs=${tabs} selected=${shown}
       onSelect=${(view) => replace(addressOf({ view }))}>

@@ -98,7 +98,7 @@ export function Mistakes({ run, tasks }) {
     <p class="muted">The images of which ${step?.title} is most certain and wrong: label, answer and probability.</p>
     <ul class="mistakes">${data.mistakes.map(
       ({ file_name, label, predicted, probability, image }, index) => html`<li key=${index}>
-        <img src=${image} alt=${file_name} title=${file_name} loading="lazy" />
+        <img src=${image} alt=${file_name} title=${file_name} />
         <span class="muted">label</span> <bdi>${label}</bdi><br />
         <span class="muted">answer</span> <strong><bdi>${predicted}</bdi></strong> ${percent(probability)}</li>`,
     )}</ul>

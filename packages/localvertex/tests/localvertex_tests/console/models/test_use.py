@@ -45,9 +45,7 @@ http.server.ThreadingHTTPServer(("127.0.0.1", int(os.environ["AIP_HTTP_PORT"])),
 PREDICT = "import os, sys\nprint(os.path.exists(sys.argv[1] + '/saved_model.pb'), sys.argv[2])\n"
 
 OWN = {"image_uri": "own:1", "command": ["python", "-m", "trainer.serve"], "health_route": "/health"}
-PIXEL = (
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+A8AAQUBAScY42YAAAAASUVORK5CYII="  # a PNG
-)
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+A8AAQUBAScY42YAAAAASUVORK5CYII="  # a PNG
 
 
 def add(work_dir: Path, name: str, files: dict[str, str], **fields: Any) -> Path:
@@ -113,7 +111,9 @@ def test_an_image_is_predicted_by_a_process_that_ends_with_the_server(server: Se
     # It runs until the server ends, and another one is started after its end.
     assert predict(server, "own", base64.b64decode(PIXEL)).json()["pid"] == number
     served = [
-        each for each in psutil.Process(server.process.pid).children(recursive=True) if "trainer.serve" in each.cmdline()
+        each
+        for each in psutil.Process(server.process.pid).children(recursive=True)
+        if "trainer.serve" in each.cmdline()
     ]
     assert served
     for body in ({}, {"b64": 3}, {"b64": ""}, {"b64": PIXEL, "more": 1}):
@@ -153,7 +153,9 @@ def test_an_image_that_is_dropped_on_the_page_is_predicted(
     (tmp_path / "a.txt").write_text("text")
     with opened(browser, server, "#/models/own/1", width=width, expected="400") as page:
         page.locator("input[type=file]").set_input_files(tmp_path / "<i>.png")
-        expect(page.get_by_role("table", name="Classes of the prediction").get_by_role("row", name="dog <b>")).to_contain_text("25%")
+        expect(
+            page.get_by_role("table", name="Classes of the prediction").get_by_role("row", name="dog <b>")
+        ).to_contain_text("25%")
         expect(page.get_by_role("img", name="<i>.png")).to_be_visible()
         assert problems_of(page) == []
         assert page.evaluate("document.documentElement.scrollWidth") <= width

@@ -11,8 +11,8 @@ from localvertex_tests.support.run_records import TASK, run_record, write
 from playwright.sync_api import Browser, expect
 
 from localvertex._base.compiled.load import load
-from localvertex.console.runs.outputs import RunOutputs
 from localvertex.api.rest.store import Store
+from localvertex.console.runs.outputs import RunOutputs
 from localvertex.show import report
 from localvertex.show.view import mistakes
 from vertex_testing.browser import browser as browser, needs_chromium, opened, opened_report
@@ -25,8 +25,7 @@ CREATED = "2026-01-01T00:00:00.000Z"
 STEP = "exit-handler-1/condition-2/evaluate"
 
 IMAGE = (
-    "data:image/png;base64,"
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+A8AAQUBAScY42YAAAAASUVORK5CYII="
+    "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+A8AAQUBAScY42YAAAAASUVORK5CYII="
 )
 
 LOG = """[KFP Executor 2026-11-28 12:20:53,227 INFO]: Got executor_input:
@@ -50,7 +49,7 @@ ODD = [
     line(1, label="dog"),
     line(2, image="data:image/svg+xml;base64,AAAA"),
     line(3, image="https://example.com/a.png"),
-    line(4, image=f"{IMAGE}\" onerror=\"alert(1)"),
+    line(4, image=f'{IMAGE}" onerror="alert(1)'),
     line(5, probability="0.9"),
     line(6, probability=float("nan")),
     line(7, label=None),
@@ -80,7 +79,13 @@ def write_run(work_dir: Path, run_id: str, **fields: Any) -> Path:
         "classes": artifact(folder / "none", "system.ClassificationMetrics"),
         "metrics": artifact(folder / "no", "system.Metrics", accuracy=0.96),
     }
-    values = {"path": STEP, "title": "evaluate", "display_name": "evaluate", "name": "evaluate", "log": f"{STEP}/log.txt"}
+    values = {
+        "path": STEP,
+        "title": "evaluate",
+        "display_name": "evaluate",
+        "name": "evaluate",
+        "log": f"{STEP}/log.txt",
+    }
     tasks = [
         {**TASK, "outputs": {"parameters": {}, "artifacts": {}}},
         {**TASK, **values, "outputs": {"parameters": {"Output": 0.995}, "artifacts": artifacts}},
@@ -145,7 +150,10 @@ def test_only_predictions_of_the_run_are_read(server: Server, tmp_path: Path) ->
 @pytest.mark.parametrize("width", [1280, 390])
 def test_results_are_on_the_page_and_in_the_report(browser: Browser, server: Server, width: int) -> None:
     file = server.work_dir / "evaluated" / "run.html"
-    for view in (lambda: opened(browser, server, "#/runs/evaluated", width=width), lambda: opened_report(browser, file)):
+    for view in (
+        lambda: opened(browser, server, "#/runs/evaluated", width=width),
+        lambda: opened_report(browser, file),
+    ):
         with view() as page:
             mistaken = page.get_by_role("region", name="Worst mistakes")
             expect(mistaken.get_by_role("listitem")).to_have_count(30)
@@ -184,7 +192,8 @@ def test_the_dump_of_the_executor_input_is_folded_in_a_log(browser: Browser, ser
         expect(log.locator("mark")).to_be_visible()
         page.get_by_role("searchbox").fill("")
         # A line below the dump is still the line that is clicked.
-        log.get_by_text("the step's own line").click()
+        lines = log.locator("pre")
+        lines.click(position={"x": 20, "y": (lines.bounding_box() or {"height": 0.0})["height"] - 9})
         expect(log.locator(".line")).to_have_text("the step's own line")
         page.get_by_role("tab", name="Inputs and outputs").click()
         expect(page.get_by_text("Return value of evaluate")).to_be_visible()
