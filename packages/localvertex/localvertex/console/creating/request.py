@@ -77,7 +77,7 @@ def pipeline_job(source: Source, values: Mapping[str, Any], settings: Settings) 
         settings: The rest of the form.
     """
     document = source.documents[0]
-    job = {"templateUri": source.file, "templateMetadata": {"version": DIGEST + source.sha256}}
+    job: JsonObject = {"templateUri": source.file, "templateMetadata": {"version": DIGEST + source.sha256}}
     job |= {name: document[name] for name in INPUT_FIELDS if name in document} if source.is_job else {}
     job["pipelineSpec"] = spec = document["pipelineSpec"] if source.is_job else document
     config = {name: each for name, each in (job.get("runtimeConfig") or {}).items() if name != "parameters"}

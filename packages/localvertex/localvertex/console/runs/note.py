@@ -1,10 +1,11 @@
 """The name and the note that a user gave a run: a file beside its record, which is never touched for them."""
 
 import json
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
-from localvertex._base.json_object import JsonObject
 from localvertex._base.userinput import atomic_write
 from localvertex.api.rest.errors import invalid
 
@@ -24,7 +25,7 @@ def read(run_dir: Path) -> dict[str, str]:
     return EMPTY
 
 
-def write(run_dir: Path, body: JsonObject) -> None:
+def write(run_dir: Path, body: Mapping[str, Any]) -> None:
     """Write both; without either there is no file.
 
     Raises:
