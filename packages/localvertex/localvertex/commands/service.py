@@ -60,7 +60,6 @@ class Service:
             mask=options.mask(work_dir, [self.custom_jobs.host.buckets]),
         )
         self.schedules = Schedules(self._store, self.pipeline_jobs, clock=Clock(factor=time_factor), log=log)
-        self.console = Console(self._store, self.pipeline_jobs, self.custom_jobs, self.schedules)
         host = self.custom_jobs.host
         buckets = Buckets(root=host.buckets)
         machine = Machine(
@@ -71,6 +70,9 @@ class Service:
             buckets=buckets,
         )
         self.step_api = StepApi(self._store, Deployments(machine, log), buckets)
+        self.console = Console(
+            self._store, self.pipeline_jobs, self.custom_jobs, self.schedules, self.step_api.predictions
+        )
         self._jobs: tuple[JobCollection, ...] = (
             self.custom_jobs,
             TrainingPipelines(self._store, log, self.custom_jobs, self.step_api.models),

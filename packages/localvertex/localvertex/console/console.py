@@ -2,6 +2,7 @@
 
 from starlette.routing import Route
 
+from localvertex.api.endpoints.predictions import Predictions
 from localvertex.api.jobs.custom_jobs import CustomJobs
 from localvertex.api.pipeline_jobs.pipeline_jobs import PipelineJobs
 from localvertex.api.rest.store import Store
@@ -29,6 +30,7 @@ class Console:
         jobs: Its pipeline jobs.
         custom_jobs: The custom jobs of the API.
         schedules: Its schedules.
+        predictions: The models that it runs.
     """
 
     def __init__(
@@ -37,6 +39,7 @@ class Console:
         jobs: PipelineJobs,
         custom_jobs: CustomJobs,
         schedules: Schedules,
+        predictions: Predictions,
     ) -> None:
         records, runs = WatchedRuns(store, jobs.is_here), RunList(store)
         self._parts = (
@@ -49,7 +52,7 @@ class Console:
             JobRoutes(records, custom_jobs),
             RunActions(jobs),
             ScheduleRoutes(store, schedules),
-            ModelCatalogue(store),
+            ModelCatalogue(store, predictions),
         )
 
     @property

@@ -1,8 +1,11 @@
 """Files that components wrote, as responses: for a frame or an image under the policy of a sandbox, or to save."""
 
+import io
 import os
-from collections.abc import Iterator
+import zipfile
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 from starlette.responses import Response, StreamingResponse
@@ -39,6 +42,46 @@ def download(file: Path) -> Response:
     """
     disposition = f"attachment; filename*=UTF-8''{quote(file.name, safe='', errors='replace')}"
     return _content(file, "application/octet-stream", {"Content-Disposition": disposition})
+
+
+def archive(files: Mapping[Path, str], name: str) -> Response:
+    """Return files as a ZIP that the browser saves; it is written while it is sent.
+
+    Args:
+        files: The name of each in the archive.
+        name: Of the archive.
+    """
+    headers = {**_SANDBOX, "Content-Disposition": f"attachment; filename={name}"}
+    return StreamingResponse(_zipped(files), headers=headers, media_type="application/zip")
+
+
+class _Sink(io.RawIOBase):
+    """What was written since the last look; no file can be sought in it."""
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        self.data += data
+        return len(data)
+
+    def take(self) -> bytes:
+        found, self.data = bytes(self.data), bytearray()
+        return found
+
+
+def _zipped(files: Mapping[Path, str]) -> Iterator[bytes]:
+    sink = _Sink()
+    with zipfile.ZipFile(sink, "w") as target:
+        for path, name in files.items():
+            with open_regular(path) as file, target.open(zipfile.ZipInfo(name), "w", force_zip64=True) as entry:
+                while chunk := file.read(_CHUNK_BYTES):
+                    entry.write(chunk)
+                    yield sink.take()
+    yield sink.take()
 
 
 def _content(file: Path, media_type: str, headers: dict[str, str]) -> Response:

@@ -250,6 +250,6 @@ def _earlier_file(run_dir: Path, content: JsonObject, options: Options) -> Pipel
         if MASK in json.dumps(content.get(name)):
             raise UserError(f"{run_dir.name} was started with a secret in {where}, which is not stored; run it again")
     file = open_file(run_folder.pipeline_copy(run_dir), options, is_resumed=True)
-    if file.sha256 != content.get("sha256"):
+    if file.sha256 != content.get("copy_sha256", content.get("sha256")):
         raise UserError(f"{file.path} is not the file that {run_dir.name} was started with; start a new run")
     return file

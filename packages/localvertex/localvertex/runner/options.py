@@ -36,6 +36,10 @@ class Options:
     """
 
     work_dir: Path = Path("runs")
+    file: str = ""
+    """The compiled file as the record names it; empty: the one that is read."""
+    sha256: str = ""
+    """The digest of `file`."""
     run_id: str | None = None
     """Name of a new run; None: made from the pipeline's name and the time."""
     project: str = "local-project"

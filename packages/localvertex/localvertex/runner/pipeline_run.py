@@ -59,6 +59,10 @@ class PipelineRun:
         self._file, self._display, self._earlier = file, display, earlier or {}
         self._write = write_page
         output_directory = file.pipeline.job.output_directory
+        self._origin = {
+            "file": self._earlier.get("file") or options.file or str(file.path),
+            "sha256": self._earlier.get("sha256") or options.sha256 or file.sha256,
+        }
         self.run_id, self.work_dir = job["pipeline_job_name"], Path(job["pipeline_root"])
         copies = Copies(self.work_dir / self.run_id / record.COPIES)
         self._buckets = replace(buckets_of(options, self._earlier), copies=copies)
@@ -155,7 +159,7 @@ class PipelineRun:
             pins=self._pins,
             repository=Repository.of(
                 self._file.pipeline,
-                self._earlier.get("file", self._file.path),
+                self._origin["file"],
                 options.container_choice.stand_ins.sources,
             ),
             given_paths=given,
@@ -256,8 +260,8 @@ class PipelineRun:
             "format": record.FORMAT,
             "run_id": self.run_id,
             "pipeline_name": self._file.pipeline.name,
-            "file": self._earlier.get("file", str(self._file.path)),
-            "sha256": self._file.sha256,
+            **self._origin,
+            "copy_sha256": self._file.sha256,
             "resource_name": self._context.job["pipeline_job_resource_name"],
             "uuid": self._context.job["pipeline_job_uuid"],
             "work_dir": str(self.work_dir),

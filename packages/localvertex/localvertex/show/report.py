@@ -19,7 +19,7 @@ from localvertex._base.userinput import atomic_write
 from localvertex.processes.sinks import MASK
 from localvertex.show import bundle
 from localvertex.show.terminal import resume_command, wrong_input
-from localvertex.show.view import fields, graph, logs
+from localvertex.show.view import fields, graph, logs, mistakes
 from localvertex.show.view.artifacts import ShownArtifact
 from localvertex.show.view.live import LiveJob
 from localvertex.store import record
@@ -122,6 +122,11 @@ def _data(run_dir: Path, content: JsonObject, pipeline: Pipeline) -> JsonObject:
         "run": run | fields.of_file(pipeline),
         "resume": "" if is_masked else again or resume_command.command(content, program),
         "wrong_parameter": wrong,
+        "mistakes": {
+            each["path"]: mistakes.of_step(run_dir, content, each["path"])
+            for each in content["tasks"]
+            if mistakes.OUTPUT in each["outputs"]["artifacts"]
+        },
         "graph": drawing,
         "problem": problem,
         "events": [

@@ -12,6 +12,7 @@ interface RunRow {
   seconds: number | null;
   idle_seconds: number;
   error: string | null;
+  note: string | null;
   resource: string | null;
   schedule: string | null;
   is_own: boolean;

@@ -194,6 +194,8 @@ interface DeleteProps {
 interface ReportData {
   run: any;
   graph: any;
+  /** The worst ones by the path of their step. */
+  mistakes: Record<string, any[]>;
   /** Why there is no graph. */
   problem: string;
   /** The command. */

@@ -10,6 +10,7 @@ from localvertex.api.endpoints.records import EndpointRecords
 from localvertex.api.rest.call import Call
 from localvertex.api.rest.errors import ApiError, Status, invalid
 from localvertex.api.rest.records import Resource
+from localvertex.containers.serving.container import ServingContainer
 from localvertex.containers.serving.process import Answer, NotServing, ServingProcess
 from localvertex.store.model_versions import ModelVersions
 from localvertex.store.models.deployed import FOLDER
@@ -22,6 +23,9 @@ _MAX_SECONDS = 60.0
 
 _MAX_END_SECONDS = 10.0
 """How long the end of a process that no longer answers may take."""
+
+_TRIED = "projects/local-project/locations/us-central1/endpoints/.tried"
+"""No endpoint of a user has such a name."""
 
 _STATUSES = {status.http_code: status for status in reversed(Status)}
 
@@ -54,6 +58,32 @@ class Predictions:
             "modelVersionId": deployed["modelVersionId"],
             "modelDisplayName": str(versions.shared.get("display_name", "")) if versions.numbers else "",
         } | ({"metadata": content["metadata"]} if isinstance(content.get("metadata"), dict) else {})
+
+    def container(self, content: Resource) -> ServingContainer:
+        """Return the container of a version.
+
+        Raises:
+            ApiError: It has none that runs here.
+        """
+        return self._deployments.check(content)
+
+    def try_version(self, model: str, number: str, content: Resource, instance: Any) -> Any:
+        """Return the prediction of a version that need not be deployed; of such versions one has a process.
+
+        Args:
+            model: The resource name of the model.
+            number: Of the version.
+            content: The version, as the registry has it.
+            instance: What the container takes.
+
+        Raises:
+            ApiError: It does not run here, or refuses the instance.
+        """
+        created = f"{model}@{number} {content.get('create_time')}"
+        deployed = {"id": "tried", "model": model, "modelVersionId": number, "createTime": created}
+        body = json.dumps({"instances": [instance]}).encode()
+        answer = ask(lambda: self._deployments.process_of(_TRIED, deployed, is_new=True), body, model)
+        return next(iter(_predictions_of(answer)["predictions"]), None)
 
 
 def _request_of(body: Mapping[str, Any]) -> bytes:

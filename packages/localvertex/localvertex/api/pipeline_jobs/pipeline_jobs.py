@@ -11,7 +11,7 @@ from localvertex._base.lines import WriteLine
 from localvertex._base.userinput import atomic_write
 from localvertex.api.pipeline_jobs.input_artifacts import given_artifacts
 from localvertex.api.pipeline_jobs.records import RunFiles, job_records
-from localvertex.api.pipeline_jobs.request import RECORD, check_runtime_config, file_of, new_resource
+from localvertex.api.pipeline_jobs.request import DIGEST, RECORD, check_runtime_config, file_of, new_resource
 from localvertex.api.pipeline_jobs.retry import content_to_retry, prepare_retry
 from localvertex.api.pipeline_jobs.run_files import check_removable, remove_run
 from localvertex.api.pipeline_jobs.run_threads import RunThreads
@@ -113,7 +113,13 @@ class PipelineJobs:
             self._starting.add(job_id)
         try:
             with file_of(body) as path:
-                options = self._options(location, job_id, schedule_time)
+                template = body.get("templateUri"), body.get("templateMetadata", {}).get("version", "")
+                options = replace(
+                    self._options(location, job_id, schedule_time),
+                    # The file from which it is run has another path than the run's copy, and is removed.
+                    file=template[0] or str(self.work_dir.absolute() / job_id / path.name),
+                    sha256=template[1].removeprefix(DIGEST) if template[1].startswith(DIGEST) else "",
+                )
                 artifacts = self._artifacts(location, body)
                 run = engine.prepare(path, artifacts=artifacts, options=options, write_page=report.write)
             self._threads.start(job_id, run)

@@ -22,10 +22,14 @@ INPUT_FIELDS = (
     "network",
     "reservedIpRanges",
     "templateUri",
+    "templateMetadata",
     "pscInterfaceConfig",
     "preflightValidations",
 )
 """Fields that a user may set; the service sets the others."""
+
+DIGEST = "sha256:"
+"""Begins the version of a template that is the digest of its file, as in Artifact Registry."""
 
 NUM_RESUMES = "numResumes"
 """Field of the stored part: how often the run had been resumed when a server last started it; 0 if missing."""

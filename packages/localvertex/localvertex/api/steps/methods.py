@@ -33,7 +33,7 @@ class StepApi:
         self.models, self._evaluations = Models(store, buckets), Evaluations(store)
         records = EndpointRecords(store.folder.parent)
         self.endpoints = Endpoints(records, deployments)
-        self._predictions = Predictions(records, deployments)
+        self.predictions = Predictions(records, deployments)
 
     @property
     def collections(self) -> dict[str, Methods]:
@@ -62,7 +62,7 @@ class StepApi:
                 "delete": ("DELETE", "/{id:id}", endpoints.delete),
                 "deployModel": ("POST", "/{id:id}:deployModel", endpoints.deploy),
                 "undeployModel": ("POST", "/{id:id}:undeployModel", endpoints.undeploy),
-                "predict": ("POST", "/{id:id}:predict", self._predictions.predict),
+                "predict": ("POST", "/{id:id}:predict", self.predictions.predict),
             },
         }
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from localvertex._base.compiled.parameters import ParameterType
 from localvertex._base.json_object import JsonObject
-from localvertex.api.pipeline_jobs.request import INPUT_FIELDS
+from localvertex.api.pipeline_jobs.request import DIGEST, INPUT_FIELDS
 from localvertex.api.rest import messages
 from localvertex.console.creating.form import Details, as_text
 from localvertex.console.creating.source import Source
@@ -77,7 +77,8 @@ def pipeline_job(source: Source, values: Mapping[str, Any], settings: Settings) 
         settings: The rest of the form.
     """
     document = source.documents[0]
-    job = {name: document[name] for name in INPUT_FIELDS if name in document} if source.is_job else {}
+    job: JsonObject = {"templateUri": source.file, "templateMetadata": {"version": DIGEST + source.sha256}}
+    job |= {name: document[name] for name in INPUT_FIELDS if name in document} if source.is_job else {}
     job["pipelineSpec"] = spec = document["pipelineSpec"] if source.is_job else document
     config = {name: each for name, each in (job.get("runtimeConfig") or {}).items() if name != "parameters"}
     config["parameterValues"] = dict(values)

@@ -1,5 +1,6 @@
 """The pipeline of a new run: a file that was dropped on the page, a compiled file of the folder, or an earlier run."""
 
+import hashlib
 import json
 import os
 from collections.abc import Mapping
@@ -39,6 +40,9 @@ class Source:
     content: str
     path: str
     """The file as a command names it."""
+    file: str
+    """Its absolute path; of a dropped file the name."""
+    sha256: str
     documents: list[JsonObject]
     pipeline: Pipeline
     parameters: Mapping[str, Any] = field(default_factory=dict)
@@ -116,7 +120,15 @@ def _source(content: str, name: str, path: str, **values: Any) -> Source:
     parse = _parse if len(content) <= _MAX_KEPT_CHARS else _parse.__wrapped__
     documents, pipeline = parse(content, reading.display(name))
     values = {"parameters": pipeline.job.parameters} | values
-    return Source(content=content, path=path, documents=documents, pipeline=pipeline, **values)
+    file, data = name, content.encode()
+    # Another file may have the name of a dropped one.
+    with suppress(OSError, UserError):
+        if _text(Path(path)) == content:
+            file, data = os.path.abspath(path), reading.read_bytes(Path(path))
+    digest = hashlib.sha256(data).hexdigest()
+    return Source(
+        content=content, path=path, file=file, sha256=digest, documents=documents, pipeline=pipeline, **values
+    )
 
 
 @lru_cache(maxsize=2)

@@ -1,18 +1,24 @@
 """The models of the registry with their versions: aliases, metrics, origin, endpoints and files."""
 
+import shlex
+import sys
 from collections import defaultdict
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from starlette.responses import Response
+
 from localvertex._base.json_object import JsonObject
+from localvertex.api.endpoints.predictions import Predictions
 from localvertex.api.endpoints.records import EndpointRecords
 from localvertex.api.models.registered import Registered
-from localvertex.api.rest.errors import ApiError, Status, not_found
+from localvertex.api.rest.errors import ApiError, Status, invalid, not_found
 from localvertex.api.rest.store import ID, UNUSABLE, Damaged, Store
+from localvertex.console import file_responses
 from localvertex.console.local_route import LocalCall, local_route
 from localvertex.console.runs.outputs import Content, RunOutputs, place_in
-from localvertex.show.view.artifacts import files_of
+from localvertex.show.view.artifacts import file_in, files_of, names_of
 from localvertex.store.model_versions import UPDATED, ModelVersions
 from localvertex.store.models import evaluations
 from localvertex.store.models.reading import CHAMPION, DEFAULT, FILES, MODEL, SOURCE, UPLOADED_BY, object_in
@@ -86,6 +92,15 @@ def _endpoints(records: EndpointRecords) -> dict[tuple[str, str], list[Content]]
     return dict(found)
 
 
+_OWN_SERVER = "trainer.serve"
+"""The module of the server whose instances are images in base64, and whose predictions have `probabilities`."""
+
+_MODEL_FACTS = "assets.extra/model.json"
+"""The file of such a model that has its `class_names`."""
+
+_COMMAND = "printf 'Image file: ' && read -r image && {python} -m trainer.predict {path} \"$image\""
+"""Asks for the image, so that it works as it is."""
+
 _CONFIDENCE = "confidenceMetrics"
 """In Google's schema of classification metrics: figures for each threshold."""
 
@@ -99,10 +114,12 @@ class ModelCatalogue:
 
     Args:
         store: The records of the server.
+        predictions: The models that it runs.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, predictions: Predictions) -> None:
         self._store, self._registered = store, Registered(store.folder.parent)
+        self._predictions = predictions
 
     @local_route("GET", "/local/models")
     def list_all(self, _: LocalCall) -> JsonObject:
@@ -133,9 +150,76 @@ class ModelCatalogue:
             "parameters": origins.runs.get(chosen["run"], {}).get("parameters", {}),
             "evaluations": _all_evaluations(folder),
             **files_of(folder / FILES),
+            "use": self._use(versions, number),
             "aliases_problem": problem,
             "versions": rows,
         }
+
+    @local_route("GET", "/local/models/{id:id}/{version:id}/file")
+    def file(self, call: LocalCall) -> Response:
+        """Return a file of a version, to save."""
+        name = call.query.get("file", "")
+        path = file_in(self._files(call), name)
+        if path is None:
+            raise not_found(f"the file {name[:200]!r} of the model")
+        return file_responses.download(path)
+
+    @local_route("GET", "/local/models/{id:id}/{version:id}/zip")
+    def archive(self, call: LocalCall) -> Response:
+        """Return all files of a version, to save."""
+        files = names_of(self._files(call))
+        if not files:
+            raise not_found("a file of the model")
+        name = f"{call.path['id']}-{call.path['version']}.zip"
+        return file_responses.archive({path: each or path.name for path, each in files.items()}, name)
+
+    @local_route("POST", "/local/models/{id:id}/{version:id}:predict")
+    def predict(self, call: LocalCall) -> JsonObject:
+        """Predict an image, in base64 as `b64`, with a model of this project; the answer is its container's.
+
+        Raises:
+            ApiError: It is another model, or the container refuses the image.
+        """
+        versions, number = self._find(call)
+        content, image = _content(versions, number), call.body.get("b64")
+        if not isinstance(image, str) or not image or len(call.body) > 1:
+            raise invalid("expected b64, an image file in base64, and nothing else")
+        if not self._use(versions, number)["takes_images"]:
+            raise invalid(f"the model is not served by {_OWN_SERVER}; send the request that its container takes")
+        name = f"projects/local-project/locations/us-central1/models/{versions.folder.name}"
+        found: Content = self._predictions.try_version(name, number, content, {"b64": image})
+        names: list[str] = []
+        with suppress(OSError, *UNUSABLE):
+            names = object_in(versions.folder / number / FILES / _MODEL_FACTS)["class_names"]
+        return found | {"probabilities": [*zip(names, found["probabilities"], strict=True)]} if names else found
+
+    def _use(self, versions: ModelVersions, number: str) -> JsonObject:
+        """Return how a version is used: its path, and if it runs here the command that predicts an image."""
+        content, files = _content(versions, number), versions.folder.absolute() / number / FILES
+        path = str(files) if files.exists() else str(content.get("artifact_uri", ""))
+        is_own, problem = False, ""
+        try:
+            is_own = self._predictions.container(content).command[-2:] == ("-m", _OWN_SERVER)
+        except ApiError as error:
+            problem = str(error)
+        shown = _COMMAND.format(python=shlex.quote(sys.executable), path=shlex.quote(path)) if is_own else ""
+        return {
+            "path": path,
+            "takes_images": is_own,
+            "command": shown,
+            "problem": problem,
+            "token": shlex.quote(str(self._store.folder.absolute() / "token")),
+        }
+
+    def _files(self, call: LocalCall) -> Path | None:
+        """Return the folder or file of a version; None when the registry has no files of it.
+
+        Raises:
+            ApiError: There is no such version.
+        """
+        versions, number = self._find(call)
+        path = versions.folder / number / FILES
+        return path if path.exists() else None
 
     def _find(self, call: LocalCall) -> tuple[ModelVersions, str]:
         """Return the versions of the model that a request names, and the number of the version.

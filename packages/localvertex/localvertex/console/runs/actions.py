@@ -4,6 +4,7 @@ from localvertex._base.json_object import JsonObject
 from localvertex.api.pipeline_jobs.pipeline_jobs import PipelineJobs
 from localvertex.api.rest.errors import ApiError, Status, invalid
 from localvertex.console.local_route import LocalCall, local_route
+from localvertex.console.runs import note
 from localvertex.console.runs.folders import find_run
 from localvertex.store import record
 
@@ -39,6 +40,12 @@ class RunActions:
         if not self._jobs.stop(run_id, at_once=at_once) and record.is_running(run_dir):
             text = _STARTING if self._jobs.is_here(run_id) else _LEFT if self._jobs.is_left(run_id) else _ELSEWHERE
             raise ApiError(Status.FAILED_PRECONDITION, text.format(run_id=run_id))
+        return {}
+
+    @local_route("POST", "/local/runs/{id:id}:note")
+    def note(self, call: LocalCall) -> JsonObject:
+        """Keep a `name` and a `note` of a run; two empty texts remove them."""
+        note.write(find_run(self._jobs.work_dir, call.path["id"]), call.body)
         return {}
 
     @local_route("DELETE", "/local/runs/{id:id}")

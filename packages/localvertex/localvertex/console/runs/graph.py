@@ -37,7 +37,7 @@ class Graphs:
         with suppress(OSError, ValueError):
             lines = graph.not_taken(shape.read(run_dir)["tasks"])
         closed = call.query.get("closed")
-        return _draw(_pipeline(copy, copy.stat().st_mtime_ns), lines if closed is None else _close(closed), lines)
+        return _draw(pipeline_at(copy, copy.stat().st_mtime_ns), lines if closed is None else _close(closed), lines)
 
     @local_route("POST", "/local/graph")
     def of_content(self, call: LocalCall) -> JsonObject:
@@ -50,7 +50,7 @@ class Graphs:
 
 
 @lru_cache(maxsize=8)
-def _pipeline(path: Path, changed_ns: int) -> Pipeline:
+def pipeline_at(path: Path, changed_ns: int) -> Pipeline:
     """Read a compiled file; reading a large one takes longer than drawing it."""
     return load(path).pipeline
 

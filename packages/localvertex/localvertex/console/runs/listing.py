@@ -1,13 +1,22 @@
 """The list of all runs of the work folder, from the index: a page reads only the records that have changed."""
 
 import time
+from collections.abc import Set
+from contextlib import suppress
 
 from localvertex._base.json_object import JsonObject
+from localvertex._base.userinput.errors import UserError
 from localvertex.api.rest.store import Store
 from localvertex.console.local_route import LocalCall, local_route
+from localvertex.console.runs.graph import pipeline_at
 from localvertex.console.runs.outputs import RunOutputs
 from localvertex.console.runs.row import Row
 from localvertex.console.runs.rows import Pages
+from localvertex.show.view.groups import Group, split_description
+from localvertex.store import run_folder
+
+_MAX_PIPELINES = 4
+"""Whose compiled files are read for the groups."""
 
 
 class RunList:
@@ -30,7 +39,29 @@ class RunList:
             ApiError: A value of the query is wrong.
         """
         version, rows = self.rows()
-        return self._pages.page(rows, call.query) | {"version": version}
+        answer = self._pages.page(rows, call.query)
+        groups = self._groups(rows, set(answer["parameters"]))
+        ranks = [name for part in ("names", "more") for each in groups for name in each[part]]
+        return answer | {
+            "parameters": [*ranks, *(each for each in answer["parameters"] if each not in ranks)],
+            "groups": [{"title": each["title"], "names": each["names"] + each["more"]} for each in groups],
+            "version": version,
+        }
+
+    def _groups(self, rows: list[Row], wanted: Set[str]) -> list[Group]:
+        """Return the groups of parameters in the forms of the newest pipelines, each parameter once."""
+        newest = {each["pipeline"]: each["id"] for each in sorted(rows, key=lambda each: each["create_time"] or "")}
+        found, left = dict[str, Group](), set(wanted)
+        for run_id in [*reversed(newest.values())][:_MAX_PIPELINES]:
+            with suppress(OSError, UserError):
+                copy = run_folder.pipeline_copy(self._store.folder.parent / run_id)
+                pipeline = pipeline_at(copy, copy.stat().st_mtime_ns)
+                for each in split_description(pipeline.description, pipeline.root.input_parameters)[1]:
+                    group = found.setdefault(each["title"], {"title": each["title"], "names": [], "more": []})
+                    for part in ("names", "more"):
+                        group[part] += [name for name in each[part] if name in left]
+                    left -= {*each["names"], *each["more"]}
+        return [each for each in found.values() if each["names"] or each["more"]]
 
     def rows(self) -> tuple[str, list[Row]]:
         """Return the rows of all runs, after a text that is another one whenever they have changed."""

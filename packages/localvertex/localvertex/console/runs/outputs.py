@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import PurePosixPath
@@ -10,8 +11,9 @@ from typing import Any
 from localvertex._base.json_object import JsonObject
 from localvertex.api.pipeline_jobs.records import RunFiles
 from localvertex.api.pipeline_jobs.view import state_and_error
-from localvertex.api.rest.index import Signature, Summary
+from localvertex.api.rest.index import Signature, Summary, signature
 from localvertex.api.rest.store import UNUSABLE, Damaged, Store
+from localvertex.console.runs import note
 from localvertex.console.runs.row import DAMAGED, ListedRun
 from localvertex.store import record
 from localvertex.store.task import State
@@ -43,10 +45,13 @@ class RunOutputs(RunFiles):
         self._store = store
 
     def signatures(self) -> dict[str, Signature]:
-        """Return the signatures of both files by the name of the run's folder."""
+        """Return the signatures of the files, with the note, by the name of the run's folder."""
         jobs = self._store.signatures(_JOBS)
-        pairs = {name: (run, jobs.get(name, ("", 0))) for name, run in super().signatures().items()}
-        return {name: (f"{run[0]} {job[0]}", max(run[1], job[1])) for name, (run, job) in pairs.items()}
+        files = {
+            name: (run, jobs.get(name, ("", 0)), signature(f"{self._work_dir}/{name}/{note.FILE}"))
+            for name, run in super().signatures().items()
+        }
+        return {name: (" ".join(each[0] for each in of), max(each[1] for each in of)) for name, of in files.items()}
 
     def summary(self, resource_id: str) -> Summary:
         """Read a run; one that no server started has no job."""
@@ -58,11 +63,28 @@ class RunOutputs(RunFiles):
         except (OSError, *UNUSABLE) as problem:
             live, content = None, Content()
             state, error = DAMAGED, f"run.json is damaged ({str(problem)[:_MAX_PROBLEM]}); delete the run"
+        shown = str(error) if error and state in (State.FAILED, DAMAGED) else None
         with suppress(*UNUSABLE):
             outputs = _outputs(content)
-        shown = str(error) if error and state in (State.FAILED, DAMAGED) else None
-        run = ListedRun(id=resource_id, job=job, content=content, state=str(state), error=shown, outputs=outputs)
+            shown = shown and _reason(content, shown)
+        run = ListedRun(
+            id=resource_id,
+            job=job,
+            content=content,
+            state=str(state),
+            error=shown,
+            note=note.read(run_dir),
+            outputs=outputs,
+        )
         return Summary.of({"row": run.row, "outputs": outputs}, live=live, is_final=bool(content.get("end_time")))
+
+
+def _reason(content: Content, error: str) -> str:
+    """Return the error of a failed step without its name and exit code."""
+    task: Content = next((each for each in content["tasks"] if each["path"] == content.get("failed_task")), {})
+    for each in (f"{task.get('title')}: ", f"exit code {task.get('exit_code')}: ", "error: "):
+        error = error.removeprefix(each)
+    return error
 
 
 def job_of(store: Store, run_id: str) -> Content:
@@ -82,10 +104,16 @@ def place_in(uri: str, work_dir: str) -> dict[str, str] | None:
 
 
 def _outputs(content: Content) -> Content:
-    names = [each["name"] for each in content["metrics"]]
-    metrics = {
-        each["name"] if names.count(each["name"]) == 1 else f"{each['task']}/{each['name']}": each["value"]
+    titles = {each["path"]: each["title"] for each in content["tasks"]}
+    # The shortest name that no other metric has.
+    spellings = [
+        [each["name"], f"{titles.get(each['task'])}/{each['name']}", f"{each['task']}/{each['name']}"]
         for each in content["metrics"]
+    ]
+    counts = Counter(each for every in spellings for each in {*every})
+    metrics = {
+        next((each for each in every if counts[each] == 1), every[-1]): of["value"]
+        for every, of in zip(spellings, content["metrics"], strict=True)
     }
     return {
         "create_time": content["create_time"],

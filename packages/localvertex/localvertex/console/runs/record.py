@@ -14,6 +14,7 @@ from localvertex.api.pipeline_jobs.view import state_and_error, was_started_here
 from localvertex.api.rest.errors import ApiError, Status
 from localvertex.api.rest.index import signature
 from localvertex.api.rest.store import Store
+from localvertex.console.runs import note
 from localvertex.console.runs.outputs import job_of
 from localvertex.show.view import fields, shape
 from localvertex.store import journal, record, run_folder
@@ -56,7 +57,7 @@ class Watched:
                 self._next_look = time.monotonic() + _LOCK_SECONDS
             journals = sorted(self.run_dir.glob(journal.PATTERN))
             # The page is written after the last record.
-            files = (self.run_dir / record.FILE, self.run_dir / record.PAGE, *journals)
+            files = (*(self.run_dir / each for each in (record.FILE, record.PAGE, note.FILE)), *journals)
             now = [signature(str(each)) for each in files], self._is_alive
             # Its process may have ended between two checks of the lock.
             was_killed = bool(self._reading.content) and not self._reading.is_final and not self._is_alive
@@ -108,9 +109,10 @@ class WatchedRuns:
         resource = job_of(self._store, run_dir.name)
         is_running = not State(content["state"]).is_final
         state, error = state_and_error(resource, content, run_dir)
-        found = fields.of_run(run_dir, content, state=state, error=error)
+        found, given = fields.of_run(run_dir, content, state=state, error=error), note.read(run_dir)
         return found | {
-            "name": resource.get("displayName") or run_dir.name,
+            "name": given["name"] or resource.get("displayName") or run_dir.name,
+            "given": given,
             "resource": resource.get("name"),
             "schedule": resource.get("scheduleName"),
             "is_own": bool(resource),

@@ -14,7 +14,7 @@ from localvertex.console import file_responses
 from localvertex.console.local_route import LocalCall, local_route
 from localvertex.console.runs.folders import find_run, step_folder
 from localvertex.console.runs.record import WatchedRuns
-from localvertex.show.view import logs
+from localvertex.show.view import logs, mistakes
 from localvertex.show.view.artifacts import MAX_SHOWN_BYTES, PAGE, ShownArtifact, image_kind, is_shown
 from localvertex.store import record
 from localvertex.store.executor_files import LOG
@@ -66,6 +66,13 @@ class RunRoutes:
         """Return a file of an artifact."""
         name = call.query.get("file", "")
         return file_of_artifact(self._artifact(call), name, is_download="download" in call.query)
+
+    @local_route("GET", "/local/runs/{id:id}/mistakes")
+    def mistakes(self, call: LocalCall) -> JsonObject:
+        """Return the worst mistakes in the predictions of a step."""
+        run_dir = find_run(self._work_dir, call.path["id"])
+        content = self._records.content(run_dir)
+        return {"mistakes": mistakes.of_step(run_dir, content, call.query.get("task", ""))}
 
     def _step(self, call: LocalCall) -> tuple[Path, str]:
         """Return the folder of the run and the path of the step in a call.

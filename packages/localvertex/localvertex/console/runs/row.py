@@ -10,6 +10,7 @@ from math import isfinite
 from typing import Any, NamedTuple
 
 from localvertex._base.json_object import JsonObject
+from localvertex.console.runs import note
 
 Row = JsonObject
 
@@ -17,7 +18,7 @@ DAMAGED = "DAMAGED"
 """The state of a run whose record cannot be read."""
 
 _MAX_ERROR = 500
-"""Characters of an error that a row has; the run's page has all of them."""
+"""Characters of an error or a note that a row has; the run's page has all of them."""
 
 _OPTIONAL = "string | null"
 
@@ -33,6 +34,7 @@ class ListedRun:
     """Its record; empty if it cannot be read."""
     state: str
     error: str | None
+    note: Mapping[str, str]
     outputs: Mapping[str, Any]
     """Its metrics and parameters, in a size that fits a list."""
 
@@ -56,7 +58,7 @@ class Field(NamedTuple):
 
 FIELDS = (
     Field("id", lambda run: run.id),
-    Field("name", lambda run: run.job.get("displayName") or run.id, title="Run"),
+    Field("name", lambda run: run.note["name"] or run.job.get("displayName") or run.id, title="Run"),
     Field("state", lambda run: run.state, title="State"),
     Field("pipeline", lambda run: run.content.get("pipeline_name", ""), title="Pipeline"),
     Field("create_time", type=_OPTIONAL, title="Created"),
@@ -65,6 +67,7 @@ FIELDS = (
     Field("seconds", type="number | null", title="Duration"),
     Field("idle_seconds", lambda run: run.content.get("idle_seconds", 0.0), "number"),
     Field("error", lambda run: run.error and run.error[:_MAX_ERROR], _OPTIONAL),
+    Field("note", lambda run: run.note["note"][:_MAX_ERROR] or None, _OPTIONAL),
     Field("resource", lambda run: run.job.get("name"), _OPTIONAL),
     Field("schedule", lambda run: str(run.job.get("scheduleName") or "").rpartition("/")[2] or None, _OPTIONAL),
     Field("is_own", lambda run: bool(run.job), "boolean"),
@@ -86,4 +89,4 @@ def numbers(values: Mapping[str, Any]) -> dict[str, float]:
     return {name: value for name, value in values.items() if is_number(value)}
 
 
-EMPTY = ListedRun(id="", job={}, content={}, state="", error=None, outputs={}).row
+EMPTY = ListedRun(id="", job={}, content={}, state="", error=None, note=note.EMPTY, outputs={}).row

@@ -100,13 +100,7 @@ class ShownArtifact:
 
     def file(self, name: str) -> Path | None:
         """Return one of its files, or with an empty name its only one; None when there is none."""
-        root = self.path()
-        path = root / name if root and name else root
-        try:
-            is_file = path is not None and path.is_file()
-        except (OSError, ValueError):  # a null byte, a long name
-            return None
-        return path.resolve() if root and path and is_file and (not name or is_inside(path, root)) else None
+        return file_in(self.path(), name)
 
     def path(self) -> Path | None:
         """Return where it is; None when it is missing, or not in the work folder or a bucket of the run."""
@@ -121,17 +115,29 @@ class ShownArtifact:
         return path.resolve() if is_there and is_known and path.resolve() != (work_dir / _PRIVATE).resolve() else None
 
 
+def file_in(root: Path | None, name: str) -> Path | None:
+    """Return a file of a folder, or with an empty name the only one; None for another, also behind a link."""
+    path = root / name if root and name else root
+    try:
+        is_file = path is not None and path.is_file()
+    except (OSError, ValueError):  # a null byte, a long name
+        return None
+    return path.resolve() if root and path and is_file and (not name or is_inside(path, root)) else None
+
+
 def files_of(path: Path | None) -> JsonObject:
     """Return the files of an artifact or a model, which may be a single one, with their sizes in bytes."""
-    if path is None:
-        every = {}
-    elif path.is_file():
-        every = {path: ""}
-    else:
-        every = {each: each.relative_to(path).as_posix() for each in sorted(_below(path))}
+    every = names_of(path)
     files = [_describe(each, name) for each, name in [*every.items()][:_MAX_FILES]]
     num_bytes = sum(each.stat().st_size for each in every)
     return {"files": files, "num_more": len(every) - len(files), "num_bytes": num_bytes}
+
+
+def names_of(path: Path | None) -> dict[Path, str]:
+    """Return the files of an artifact or a model with their names in it; of a single file, it is empty."""
+    if path is None:
+        return {}
+    return {path: ""} if path.is_file() else {each: each.relative_to(path).as_posix() for each in sorted(_below(path))}
 
 
 def _below(folder: Path) -> Iterator[Path]:

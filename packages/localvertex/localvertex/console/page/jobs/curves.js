@@ -151,10 +151,11 @@ function Figure({ name, sources, axis, smoothing, isLog }) {
     const where = isTime ? duration(xs[at]) : `${axis} ${figure(xs[at])}`;
     const shown = html`${found.map(
       ({ mark, value, validation }, number) => html`<span key=${number}>${mark}
+      ${!mark && html`<span class="muted">${validation ? "training " : index === null && "newest "}</span>`}
       <strong>${value}</strong>
       ${validation && html`<span class="muted"> validation </span><strong>${validation}</strong>`}</span>`,
     )}
-      ${" "}<span class="muted">${where}</span>`;
+      ${" "}<span class="muted">at ${where}</span>`;
     const texts = found.map(
       ({ spoken = "", value, validation }) => `${spoken}${value}${validation && `, validation ${validation}`}`,
     );

@@ -16,9 +16,23 @@ export function Lines({ block, search, at }) {
   return useMemo(() => html`<pre>${drawn(block, search, at)}</pre>`, [block.text, search, at]);
 }
 
+/** What kfp writes at the beginning of each step: all that it was given. */
+const DUMP = /(?<=Got executor_input:\n)\{\n(?: .*\n)*(?:\}\n)?/;
+
 /** @param {Block} block @param {string} search @param {number} at */
 function drawn(block, search, at) {
   const { text } = block;
+  const found = at < 0 ? DUMP.exec(text) : null;
+  // A search may be for something in it.
+  if (found) {
+    const [[dump], index] = [found, found.index];
+    return [
+      ...marked(shown(text.slice(0, index)), search),
+      html`<details open=${search !== ""}><summary onClick=${(event) => event.stopPropagation()}>
+        ${dump.split("\n").length - 1} lines</summary><span>${marked(shown(dump), search)}</span></details>`,
+      ...marked(shown(text.slice(index + dump.length)), search),
+    ];
+  }
   if (at < 0) return marked(shown(text), search);
   const [start, end] = lineAt(text, indexOf(block, at));
   // The line is not cut, because a match may be anywhere in it.

@@ -4,9 +4,11 @@ import { post, remove, useAction, useLoad, vertex } from "../server/server.js";
 import {
   Asking,
   bytes,
+  Code,
   Confirm,
   count,
   Dialog,
+  DropZone,
   go,
   html,
   Input,
@@ -15,6 +17,7 @@ import {
   metricNames,
   Page,
   Problem,
+  percent,
   replace,
   Section,
   Table,
@@ -76,6 +79,7 @@ function Overview({ model }) {
         hasMetrics ? "Metrics of the run. The version has no evaluation." : "No evaluation, and no metrics of a run."
       }</p>`
     }
+    <${Section} title="Use this model"><div class="use"><${Use} model=${model} /></div><//>
     <div class="pair">
       <${Section} title="Origin"><${Values} values=${origin(model)} /><//>
       <${Section} title="Endpoints"><${Endpoints} rows=${model.endpoints} /><//>
@@ -103,6 +107,73 @@ function Overview({ model }) {
     </div>
     <${Section} title="Files"><${Files} model=${model} /><//>`;
 }
+
+/** How the model is called. @param {{model: any}} props */
+function Use({ model }) {
+  const { path, command, takes_images, problem, token } = model.use;
+  const endpoint = model.endpoints[0]?.name ?? vertex("endpoints/ENDPOINT_ID").slice("/v1/".length);
+  const request = `curl -s ${location.origin}/v1/${endpoint}:predict -H "Authorization: Bearer $(cat ${token})" \
+  -H 'Content-Type: application/json' -d '{"instances": [{}]}'`;
+  return html`
+    ${path && html`<p>Its files are in</p><${Code} text=${path} />`}
+    ${
+      takes_images &&
+      html`<p>Predict in a terminal; the command asks for an image file:</p><${Code} text=${command} />
+        <${Try} model=${model} />`
+    }
+    ${
+      !takes_images &&
+      html`<p>${model.endpoints.length ? "Send" : "Deploy it to an endpoint, then send"} this request, with the
+          instances that its container takes:</p>
+        <${Code} text=${request} />
+        ${problem && html`<p class="muted">It does not run here: ${problem}</p>`}`
+    }`;
+}
+
+const MOST_BYTES = 10 * 2 ** 20;
+
+/** A box that predicts an image. @param {{model: any}} props */
+function Try({ model: { id, version } }) {
+  const [image, setImage] = useState({ name: "", address: "" });
+  const [found, setFound] = useState(/** @type {any} */ (null));
+  const [predict, { isBusy, error }] = useAction(async (/** @type {File | undefined} */ file) => {
+    setFound(null);
+    if (!file) throw new Error("No file was dropped; choose an image on this machine.");
+    if (file.size > MOST_BYTES) throw new Error(`${file.name} is larger than 10 MiB.`);
+    const address = await addressOf(file);
+    setImage({ name: file.name, address });
+    const [, b64] = address.split(",");
+    const path = `/local/models/${encodeURIComponent(id)}/${encodeURIComponent(version)}:predict`;
+    setFound(await post(path, { b64 }));
+  });
+  const pairs = (found?.probabilities ?? [])
+    .map((each, index) => (Array.isArray(each) ? each : [String(index), each]))
+    .sort(([, one], [, other]) => other - one);
+  return html`<${DropZone} id="image" aria-label="Image" accept="image/*" disabled=${isBusy}
+      action=${isBusy ? "Predicting…" : "Choose an image"} onFiles=${([file]) => predict(file)}>
+      ${image.address && html`<img src=${image.address} alt=${image.name} />`}
+      <p><strong>${found ? found.label : "Drop an image here to predict it"}</strong></p>
+      <p class="muted">The model runs on this machine, by the code of the prediction server. The first answer takes some
+        seconds.</p>
+    <//>
+    ${error && html`<${Problem} title="No prediction" error=${error} />`}
+    ${
+      pairs.length > 0 &&
+      html`<div class="short"><${Table} caption="Classes of the prediction" rows=${pairs} most=${5} columns=${[
+        { title: "Class", isName: true, cell: ([name]) => html`<bdi>${name}</bdi>` },
+        { title: "Probability", isNumber: true, cell: ([, share]) => percent(share) },
+      ]} keyOf=${([name]) => name} /></div>`
+    }`;
+}
+
+/** A file as a data: URL. @param {File} file @returns {Promise<string>} */
+const addressOf = (file) =>
+  new Promise((resolve, reject) => {
+    const reader = new FileReader();
+    reader.onload = () => resolve(String(reader.result));
+    reader.onerror = () => reject(new Error(`${file.name} cannot be read; is it a folder?`));
+    reader.readAsDataURL(file);
+  });
 
 const origin = (model) =>
   [
@@ -136,12 +207,19 @@ const EVALUATION = [
 ];
 
 /** @param {{model: any}} props */
-function Files({ model: { files, num_more, num_bytes } }) {
+function Files({ model: { id, version, files, num_more, num_bytes } }) {
   if (!files.length) return html`<p class="muted">The registry has no files of this version.</p>`;
+  const path = `/local/models/${encodeURIComponent(id)}/${encodeURIComponent(version)}`;
   return html`
-    <p class="muted">${count(files.length + num_more)} files, ${bytes(num_bytes)}</p>
+    <p class="actions"><a class="button" href=${`${path}/zip`} download>Download all</a>
+      <span class="muted">${count(files.length + num_more)} files, ${bytes(num_bytes)}</span></p>
     <div class="short"><${Table} caption="Files" rows=${files} columns=${[
-      { title: "File", isName: true, cell: (row) => html`<code>${row.name || "the model"}</code>` },
+      {
+        title: "File",
+        isName: true,
+        cell: ({ name }) => html`<a download
+          href=${`${path}/file?file=${encodeURIComponent(name)}`}><code>${name || "the model"}</code></a>`,
+      },
       { title: "Size", isNumber: true, cell: (row) => bytes(row.size) },
     ]} /></div>
     ${num_more > 0 && html`<p class="muted">and ${count(num_more)} more</p>`}`;

@@ -13,6 +13,7 @@ import {
   Facts,
   go,
   html,
+  Input,
   isFinal,
   Loaded,
   LongText,
@@ -23,12 +24,20 @@ import {
   plain,
   replace,
   Tabs,
+  TextArea,
   Time,
   useMemo,
   useState,
 } from "../ui/ui.js";
+import { Artifact } from "./artifact.js";
 import { Step, Steps } from "./step.js";
-import { Outcome, Summary } from "./summary.js";
+import { Mistakes, Outcome, Results, Summary } from "./summary.js";
+
+/** @type {Record<string, string>} */
+const SIGNALS = { 2: "Ctrl-C (SIGINT)", 15: "SIGTERM, from another program" };
+
+/** The view with the report of the evaluation. */
+const REPORT = "report";
 
 const PARENT = report ? undefined : ["Runs", "#/runs"];
 
@@ -42,6 +51,7 @@ export default function Run({ params, query }) {
     return html`<${Page} title=${id} parent=${PARENT}><${Loaded} title="No run to show" error=${reason} /><//>`;
   }
   const entry = tasks.get(task);
+  const isWhole = !entry && query.get("view") === REPORT;
   const addressOf = (/** @type {Record<string, string>} */ change) =>
     link(["runs", id, ...(task ? [task] : [])], { ...Object.fromEntries(query), ...change });
   return html`<${Page} title=${run.name} state=${run.state} parent=${PARENT}
@@ -51,18 +61,27 @@ export default function Run({ params, query }) {
       ${
         !entry &&
         html`${run.outcome && html`<${Ending} of=${run.outcome} state=${run.state} />`}
+        ${run.given?.note && html`<${LongText} look="note" text=${run.given.note} />`}
         ${whole.description && html`<${LongText} look="description" text=${whole.description} />`}
         <${Facts} facts=${factsOf(run)} />
         ${run.error && html`<${Failure} run=${run} tasks=${tasks} />`}
         ${report?.resume && ["FAILED", "CANCELLED"].includes(run.state) && html`<${Resume} of=${report} />`}
         <${Outcome} run=${run} tasks=${tasks} trained=${trained} job=${job} />`
       }
-      <div class="columns ${entry ? "chosen" : ""}">
-        <${Overview} run=${run} tasks=${tasks} selected=${task} query=${query} addressOf=${addressOf} />
+      <div class="columns ${entry ? "chosen" : isWhole ? "whole" : ""}">
+        <div class="overview">
+          <${Overview} run=${run} tasks=${tasks} selected=${task} query=${query} addressOf=${addressOf} />
+          ${
+            !entry &&
+            !isWhole &&
+            html`<${Results} run=${run} tasks=${tasks} />
+            <${Mistakes} run=${run} tasks=${tasks} />`
+          }
+        </div>
         ${
           entry
             ? html`<${Step} key=${task} run=${run} entry=${entry} job=${job} query=${query} addressOf=${addressOf} />`
-            : html`<${Summary} run=${run} defaults=${whole.defaults} unknown=${task} />`
+            : !isWhole && html`<${Summary} run=${run} defaults=${whole.defaults} unknown=${task} />`
         }
       </div>
     </div>
@@ -110,7 +129,7 @@ function factsOf(run) {
     ["Region", run.region],
     ["Run ID", run.id !== run.name && run.id],
     ["Schedule", run.schedule && html`<a href="#/schedules">${run.schedule.split("/").at(-1)}</a>`],
-    ["Stopped by signal", run.stopped_by_signal && String(run.stopped_by_signal)],
+    ["Stopped by", SIGNALS[run.stopped_by_signal] ?? (run.stopped_by_signal && `signal ${run.stopped_by_signal}`)],
     ["Resumed", times > 1 ? `${times} times` : times === 1 && "once"],
   ];
 }
@@ -158,13 +177,16 @@ function Failure({ run, tasks }) {
  *   addressOf: (change: Record<string, string>) => string}} props
  */
 function Overview({ run, tasks, selected, query, addressOf }) {
-  const shown = query.get("view") ?? (matchMedia("(max-width: 800px)").matches ? "steps" : "graph");
   const view = query.get("view") ?? "";
+  const pages = selected ? [] : evaluationPages(tasks);
   const tabs = [
     { id: "graph", title: "Graph" },
     { id: "steps", title: "Steps" },
+    ...(pages.length ? [{ id: REPORT, title: "Evaluation report" }] : []),
   ];
-  return html`<section class="overview" aria-label="Steps of the run">
+  const usual = matchMedia("(max-width: 800px)").matches ? "steps" : "graph";
+  const shown = tabs.some(({ id }) => id === view) ? view : usual;
+  return html`<section aria-label="Steps of the run">
     <${Tabs} label="How the steps are shown" tabs=${tabs} selected=${shown}
       onSelect=${(view) => replace(addressOf({ view }))}>
       ${
@@ -172,10 +194,31 @@ function Overview({ run, tasks, selected, query, addressOf }) {
         html`<${GraphOf} run=${run} tasks=${tasks} selected=${selected}
           onSelect=${(path) => go(link(["runs", run.id, ...(path ? [path] : [])], { view }))} />`
       }
+      ${
+        shown === REPORT &&
+        pages.map(
+          ({ place, artifact }) => html`<${Artifact} key=${place.task + place.name} run=${run.id} place=${place}
+            artifact=${artifact} isOpen />`,
+        )
+      }
       ${shown === "steps" && html`<${Steps} run=${run} tasks=${tasks} selected=${selected} view=${view} />`}
     <//>
   </section>`;
 }
+
+/** The pages that evaluations wrote: steps with metrics of classes, or called so. @param {Map<string, any>} tasks */
+const evaluationPages = (tasks) =>
+  [...tasks.values()].flatMap(({ path, name, outputs }) => {
+    const artifacts = Object.entries(outputs.artifacts);
+    const isOf =
+      (/** @type {string} */ kind) =>
+      (/** @type {[string, any]} */ [, [first]]) =>
+        first?.type.schemaTitle === kind;
+    if (!/evaluat/i.test(name ?? path) && !artifacts.some(isOf("system.ClassificationMetrics"))) return [];
+    return artifacts
+      .filter(isOf("system.HTML"))
+      .map(([name, [artifact]]) => ({ place: { task: path, side: "outputs", name, index: 0 }, artifact }));
+  });
 
 /** @param {{run: any, tasks: Map<string, any>, selected: string, onSelect: (path: string) => void}} props */
 function GraphOf({ run, tasks, selected, onSelect }) {
@@ -206,8 +249,28 @@ function Actions({ run }) {
       html`<a class="button" href=${`/local/runs/${run.id}/report`} title="This view as one file" download>Report</a>`
     }
     <a class="button" href=${link(["compare"], { runs: run.id })}>Compare</a>
+    <${Asking} key="note" verb="Name and note" dialog=${Note} of=${of} />
     <${Asking} key="delete" verb="Delete" dialog=${Delete} of=${of} disabled=${!hasEnded}
       title=${hasEnded ? "" : "Stop the run before you delete it"} />`;
+}
+
+/** @param {{run: any, onClose: () => void}} props */
+function Note({ run, onClose }) {
+  const [given, setGiven] = useState(run.given);
+  const [save, { isBusy, error }] = useAction(async () => {
+    await post(`/local/runs/${run.id}:note`, given);
+    onClose();
+  });
+  const actions = html`<button onClick=${onClose}>Cancel</button>
+    <button class="primary" disabled=${isBusy} onClick=${() => save()}>Save</button>`;
+  return html`<${Dialog} title="Name and note" onClose=${onClose} actions=${actions}>
+    <label class="stacked">Name <${Input} value=${given.name} maxlength="128" placeholder=${run.id}
+      onText=${(/** @type {string} */ name) => setGiven({ ...given, name })} /></label>
+    <label class="stacked">Note <${TextArea} value=${given.note} maxlength="20000" rows="6"
+      onText=${(/** @type {string} */ note) => setGiven({ ...given, note })} /></label>
+    <p class="muted small">They are kept beside the record of the run, which does not change.</p>
+    ${error && html`<${Problem} error=${error} />`}
+  <//>`;
 }
 
 /** @param {{run: any, onClose: () => void}} props */

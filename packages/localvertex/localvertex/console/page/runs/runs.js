@@ -17,6 +17,7 @@ import {
   link,
   metricNames,
   Page,
+  Problem,
   plural,
   replace,
   Select,
@@ -36,12 +37,29 @@ export const PAGE_SIZE = 50;
 
 const TYPING_MS = 200;
 
+/** Metrics and parameters that are shown until a user chooses. */
+const MOST = [2, 4];
+
 const NEWEST = "create_time desc";
 
 const STATES = ["RUNNING", "PENDING", "SUCCEEDED", "FAILED", "CANCELLED"];
 
 /** A condition in the text of the filter, such as `epochs=20` or `accuracy>0.9`. */
 const TERM = /(\w[\w.-]*)([<>]=?|=)(\S+)/g;
+
+/** Text that is part of a name, whatever signs it has. */
+const LITERAL = /"([^"]+)"/g;
+
+const EXAMPLE = "expected a name, one of = < > <= >= and a value, such as epochs>=20";
+
+/** What cannot be read in the text of a filter; empty if all of it can. @param {string} text */
+export function unreadable(text) {
+  const bare = text.replace(LITERAL, " ");
+  const [rest] = /\S*[<>=]\S*/.exec(bare.replace(TERM, " ")) ?? [];
+  if (rest) return `${rest} is not a condition; ${EXAMPLE}. Text with such a sign is written "in quotes".`;
+  const [term] = [...bare.matchAll(TERM)].find(([, , sign, value]) => sign !== "=" && !/^[-+.]?\d/.test(value)) ?? [];
+  return term ? `${term} compares with no number; ${EXAMPLE}.` : "";
+}
 
 /** Text as a filter spells it. @param {string} text */
 const quoted = (text) => `"${text.replace(/["\\]/g, "\\$&")}"`;
@@ -59,10 +77,11 @@ const rowsOf = (noun, none, path = `/local/${noun === "Pipeline" ? "runs" : "exp
   none,
   prefix: "",
   path: ({ text, state, pipeline, since }, order_by, page_token) => {
-    const name = text.replace(TERM, "").trim();
+    const bare = text.replace(LITERAL, " ");
+    const names = [bare.replace(TERM, "").trim(), ...[...text.matchAll(LITERAL)].map(([, each]) => each)];
     const conditions = [
-      name && some(["name", "id", "pipeline"], `:${quoted(name)}`),
-      ...[...text.matchAll(TERM)].map(([, name, sign, value]) =>
+      ...names.map((each) => each && some(["name", "id", "pipeline", "note"], `:${quoted(each)}`)),
+      ...[...bare.matchAll(TERM)].map(([, name, sign, value]) =>
         some(["parameters.", "metrics.", "labels."], name + sign + quoted(value)),
       ),
       state && `state=${quoted(state)}`,
@@ -110,6 +129,13 @@ const fieldsOf = ({ ranges = {}, parameters = [] }) => [
   parameters.map((/** @type {string} */ name) => `parameters.${name}`),
 ];
 
+/** The fields below the titles of their groups. @param {string[][]} fields */
+function groupsOf([metrics, parameters], groups = []) {
+  const named = groups.map(({ title, names }) => [title || "Parameters", names.map((each) => `parameters.${each}`)]);
+  const others = parameters.filter((each) => !named.some(([, names]) => names.includes(each)));
+  return [["Metrics", metrics], ...named, ["Other parameters", others]].filter(([, names]) => names.length > 0);
+}
+
 /** The name of a metric or parameter. @param {string} field */
 const nameOf = (field) => field.slice(field.indexOf(".") + 1);
 
@@ -144,13 +170,14 @@ const OWN = Object.entries({ name: "Job", state: "State", create_time: "Created"
 const cellsOf = (tab) => ({
   name: {
     isName: true,
-    cell: ({ id, name, create_time, error, resource }) => html`
+    cell: ({ id, name, create_time, error, note, resource }) => html`
         ${
           resource?.includes("/contexts/")
             ? html`<bdi>${name}</bdi>`
             : html`<a class="title" href=${link([tab === "jobs" ? "jobs" : "runs", id])}>${name}</a>`
         }
         ${name !== id && html`<div class="muted small"><bdi>${id}</bdi></div>`}
+        ${note && html`<div class="small clamp">${note}</div>`}
         <div class="narrow-only muted small">${Time({ at: create_time })}</div>
         ${error && html`<div class="error small clamp">${error}</div>`}`,
   },
@@ -241,7 +268,7 @@ function DeleteRuns({ ids, onDelete, onClose }) {
   <//>`;
 }
 
-let last = { path: "", tokens: [""], y: 0 };
+let last = { path: /** @type {string | null} */ (""), tokens: [""], y: 0 };
 
 /** A list; the browser remembers its order and columns. @param {RowsProps} props */
 function Rows({ tab, query, selected, onSelect }) {
@@ -250,9 +277,10 @@ function Rows({ tab, query, selected, onSelect }) {
     ["text", "state", "pipeline", "since"].map((name) => [name, query.get(name) ?? ""]),
   );
   const [{ order, columns }, setKept] = useState({ order: NEWEST, ...JSON.parse(localStorage.getItem(tab) ?? "{}") });
-  const path = list.path(filter, order, "");
+  const problem = list.noun ? unreadable(filter.text) : "";
+  const path = problem ? null : list.path(filter, order, "");
   const [tokens, setTokens] = useState(last.path === path ? last.tokens : [""]);
-  const found = useLoad(list.path(filter, order, tokens[tokens.length - 1]));
+  const found = useLoad(path && list.path(filter, order, tokens[tokens.length - 1]));
   const { data, isStale, reload } = found;
   useEvents({}, { runs: ({ version }) => version !== data?.version && reload(version) });
   // A row that did not change stays the same object, which Table does not draw again.
@@ -265,7 +293,9 @@ function Rows({ tab, query, selected, onSelect }) {
     return { rows: kept, next };
   }, [data]);
   const fields = fieldsOf(data ?? {});
-  const chosen = fields.flat().filter((each) => (columns ?? fields.flatMap((of) => of.slice(0, 2))).includes(each));
+  const chosen = fields
+    .flat()
+    .filter((each) => (columns ?? fields.flatMap((of, at) => of.slice(0, MOST[at]))).includes(each));
   const shown = useMemo(
     () => columnsOf(tab, data ?? {}, chosen),
     [JSON.stringify([chosen, data?.ranges, data?.pipelines, data?.columns])],
@@ -297,23 +327,30 @@ function Rows({ tab, query, selected, onSelect }) {
   const clear = () => change({ text: "", state: "", pipeline: "", since: "" });
   return html`
     <${FilterBar} list=${list} filter=${filter} pipelines=${data?.pipelines ?? []} onChange=${change} />
-    <${Loaded} title="The list cannot be read" ...${found}>${() => {
-      const choose = (/** @type {string} */ field) =>
-        html`<${Check} key=${field} title=${nameOf(field)} isOn=${chosen.includes(field)} onTurn=${(isOn) =>
-          keep({ columns: chosen.filter((each) => each !== field).concat(isOn ? field : []) })} />`;
-      if (!rows.length) return html`<${NoRows} list=${list} onClear=${Object.values(filter).some(Boolean) && clear} />`;
-      return html`<div aria-busy=${isStale}>
+    ${problem && html`<${Problem} title="The filter cannot be read" error=${problem} />`}
+    ${
+      !problem &&
+      html`<${Loaded} title="The list cannot be read" ...${found}>${() => {
+        const choose = (/** @type {string} */ field) =>
+          html`<${Check} key=${field} title=${nameOf(field)} isOn=${chosen.includes(field)} onTurn=${(isOn) =>
+            keep({ columns: chosen.filter((each) => each !== field).concat(isOn ? field : []) })} />`;
+        if (!rows.length)
+          return html`<${NoRows} list=${list} onClear=${Object.values(filter).some(Boolean) && clear} />`;
+        return html`<div aria-busy=${isStale}>
         ${
           fields.flat().length > 0 &&
-          html`<details class="choice"><summary>Columns</summary>
-            <div class="actions">${fields.flat().map(choose)}</div></details>`
+          html`<details class="choice"><summary>Columns</summary>${groupsOf(fields, data.groups).map(
+            ([title, names]) => html`<fieldset key=${title}><legend>${title}</legend>
+              <div class="actions">${names.map(choose)}</div></fieldset>`,
+          )}</details>`
         }
         <${Table} caption=${list.title} columns=${shown} rows=${rows} selected=${selected}
           hasAll onSelect=${onSelect} order=${order} onOrder=${list.noun && sort} />
         <${Pages} tokens=${tokens} setTokens=${setTokens} count=${rows.length} total=${data.total_size}
           next=${next} isStale=${isStale} />
       </div>`;
-    }}<//>`;
+      }}<//>`
+    }`;
 }
 
 /** @param {FilterProps} props */

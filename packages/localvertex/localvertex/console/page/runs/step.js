@@ -160,8 +160,9 @@ export function Step({ run, entry, job, query, addressOf }) {
  * @param {{run: any, entry: any, side: "inputs" | "outputs", title: string}} props
  */
 function Side({ run, entry, side, title }) {
+  // kfp calls the only value that a function returns "Output".
   const parameters = Object.entries(entry[side].parameters).map(([name, value]) => [
-    name.replace(/^pipelinechannel--/, ""),
+    side === "outputs" && name === "Output" ? `Return value of ${entry.title}` : name.replace(/^pipelinechannel--/, ""),
     value,
   ]);
   /** @type {[string, any[]][]} */

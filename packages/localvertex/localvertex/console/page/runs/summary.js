@@ -2,7 +2,22 @@
 
 import { Training } from "../jobs/replicas.js";
 import { beside, report } from "../server/report.js";
-import { count, duration, figure, html, isFinal, link, Name, Notice, plain, plural, Value, Values } from "../ui/ui.js";
+import { useLoad } from "../server/server.js";
+import {
+  count,
+  duration,
+  figure,
+  html,
+  isFinal,
+  link,
+  Name,
+  Notice,
+  percent,
+  plain,
+  plural,
+  Value,
+  Values,
+} from "../ui/ui.js";
 
 const MOST = 200;
 
@@ -28,7 +43,7 @@ export function Outcome({ run, tasks, trained, job }) {
           )}</span>`,
     ],
     ["Main metric", run.main_metric && html`<span class="main-metric">${run.main_metric}</span>`],
-    ["Model", registered.length > 0 && html`<ul>${models(registered)}</ul>`],
+    ["Model", registered.length > 0 && html`<ul>${models(registered, tasks)}</ul>`],
     ["Endpoint", endpoint && (endpoint.metadata?.resourceName ?? endpoint.uri)],
   ].filter(([, value]) => value);
   if (!facts.length && !trained) return null;
@@ -54,9 +69,44 @@ const curveOf = (steps) => {
   return ["score", "accuracy"].find((each) => names.includes(`validation_${each}`)) ?? "loss";
 };
 
+/** The metrics, models and outputs of a run, with their steps. @param {{run: any, tasks: Map<string, any>}} props */
+export function Results({ run, tasks }) {
+  const outputs = Object.entries(run.outputs?.parameters ?? {}).map(([name, value]) => [
+    name === "Output" ? "Return value of the pipeline" : name,
+    value,
+  ]);
+  if (!run.metrics.length && !run.models.length && !outputs.length) return null;
+  return html`<section class="results" aria-label="Results">
+    ${
+      run.metrics.length > 0 &&
+      html`<h2>Metrics</h2>
+      <${Values} look="values figures" values=${metrics(run.metrics, tasks)} />`
+    }
+    ${run.models.length > 0 && html`<h2>Models</h2><ul class="plain">${models(run.models, tasks)}</ul>`}
+    ${outputs.length > 0 && html`<h2>Outputs</h2><${Values} values=${outputs} />`}
+  </section>`;
+}
+
+/** The images that a model is most wrong about. @param {{run: any, tasks: Map<string, any>}} props */
+export function Mistakes({ run, tasks }) {
+  const step = [...tasks.values()].findLast((each) => each.outputs.artifacts.predictions?.length);
+  const path = step ? `/local/runs/${run.id}/mistakes?task=${encodeURIComponent(step.path)}` : null;
+  const { data } = useLoad(path);
+  if (!data?.mistakes.length) return null;
+  return html`<section class="results" aria-label="Worst mistakes">
+    <h2>Worst mistakes</h2>
+    <p class="muted">The images of which ${step?.title} is most certain and wrong: label, answer and probability.</p>
+    <ul class="mistakes">${data.mistakes.map(
+      ({ file_name, label, predicted, probability, image }, index) => html`<li key=${index}>
+        <img src=${image} alt=${file_name} title=${file_name} />
+        <span class="muted">label</span> <bdi>${label}</bdi><br />
+        <span class="muted">answer</span> <strong><bdi>${predicted}</bdi></strong> ${percent(probability)}</li>`,
+    )}</ul>
+  </section>`;
+}
+
 /** @param {{run: any, defaults?: Record<string, any>, unknown: string}} props */
 export function Summary({ run, defaults, unknown }) {
-  const outputs = Object.entries(run.outputs?.parameters ?? {});
   const values = run.parameters ?? {};
   const names = Object.keys(values).sort();
   const changed = names.filter(
@@ -78,13 +128,6 @@ export function Summary({ run, defaults, unknown }) {
       html`<details><summary>${plural(others.length, "parameter")} as in the file</summary>
         <${Values} values=${others.map((name) => [name, values[name]])} /></details>`
     }
-    ${
-      run.metrics.length > 0 &&
-      html`<h2>Metrics</h2>
-      <${Values} look="values figures" values=${metrics(run.metrics)} />`
-    }
-    ${run.models.length > 0 && html`<h2>Models</h2><ul class="plain">${models(run.models)}</ul>`}
-    ${outputs.length > 0 && html`<h2>Outputs</h2><${Values} values=${outputs} />`}
     <h2>Pipeline</h2><${Values} values=${{ File: run.file, "SHA-256": run.sha256?.slice(0, 12) }} />
     ${
       run.warnings?.length > 0 &&
@@ -107,14 +150,14 @@ function changedOne(name, values, defaults) {
   ];
 }
 
-/** A step with its iteration. @param {{task: string}} of */
-const stepOf = ({ task }) => html`<div class="muted small">${/(\d+\/)?[^/]*$/.exec(task)?.[0]}</div>`;
+/** A step. @param {{task: string}} of @param {Map<string, any>} tasks */
+const stepOf = ({ task }, tasks) => html`<div class="muted small"><bdi>${tasks.get(task)?.title ?? task}</bdi></div>`;
 
-const metrics = (found) =>
-  found.slice(0, MOST).map((each) => [html`<${Name} text=${each.name} />${stepOf(each)}`, figure(each.value)]);
+const metrics = (found, /** @type {Map<string, any>} */ tasks) =>
+  found.slice(0, MOST).map((each) => [html`<${Name} text=${each.name} />${stepOf(each, tasks)}`, figure(each.value)]);
 
 /** The models; those that have a version in the registry come first. */
-const models = (found) =>
+const models = (found, /** @type {Map<string, any>} */ tasks) =>
   [...found]
     .sort((a, b) => Number(!a.resource_name) - Number(!b.resource_name))
     .slice(0, MOST)
@@ -124,5 +167,5 @@ const models = (found) =>
         ? html`<a href=${report ? beside("..", "models", id, version, "") : link(["models", id, version])}>
             <bdi>${id}</bdi> version ${version}</a>`
         : html`<bdi>${each.uri}</bdi>`;
-      return html`<li>${title}${stepOf(each)}</li>`;
+      return html`<li>${title}${stepOf(each, tasks)}</li>`;
     });

@@ -7,6 +7,8 @@ export const report = element && JSON.parse(element.textContent ?? "");
 
 /** Return what a route of the run would answer; undefined for all others. @param {string} path */
 export function answer(path) {
+  const [, task] = path.split("/mistakes?task=");
+  if (task) return { mistakes: report?.mistakes[decodeURIComponent(task)] ?? [] };
   if (path.includes("/graph?")) return report?.graph ?? undefined;
   return path === `/local/runs/${encodeURIComponent(report?.run.id)}` ? report?.run : undefined;
 }

@@ -1,8 +1,10 @@
 """Where a new run comes from: compiled files of the folder, and earlier runs with what they no longer have."""
 
+import hashlib
 import json
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from localvertex.commands.service import Service
 from localvertex.console.creating.creating import Creating
 from localvertex.console.local_route import LocalCall
 from localvertex.processes.sinks import MASK
+from vertex_testing.server import Server, wait_until
 
 COMPILED = Path(__file__).parents[2] / "constructs" / "compiled"
 
@@ -92,3 +95,56 @@ def test_what_differs_from_the_service_is_said(creating: Creating) -> None:
     name = next(each["name"] for each in found["parameters"] if each["type"] == "NUMBER_INTEGER")
     form = checked(creating, content=found["content"], parameters={name: "9007199254740993"})
     assert any("9007199254740993" in each for each in form["notes"])
+
+
+def started(server: Server, **body: Any) -> dict[str, Any]:
+    """Start a run as the form does, and return its record at the end."""
+    answer = server.request("POST", "/local/check", json={"parameters": {}, "is_start": True, **body}).json()
+    job = server.request("POST", f"/v1/{answer['location']}/pipelineJobs", json=answer["request"]).json()
+    path = server.work_dir / job["name"].rpartition("/")[2] / "run.json"
+    record: dict[str, Any] = wait_until(lambda: (found := json.loads(path.read_text()))["end_time"] and found)
+    return record
+
+
+def test_a_run_has_the_path_and_the_digest_of_its_file(
+    start_server: Callable[..., Server], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "build" / "a.json"
+    path.parent.mkdir()
+    data = (COMPILED / "importer_alone.json").read_text().encode("utf-16")
+    path.write_bytes(data)
+    server = start_server()
+    of_file = str(path), hashlib.sha256(data).hexdigest()
+    overview = server.request("POST", "/local/check", json={"file": "build/a.json"}).json()
+    # The form sends the text with the path that it has from the server.
+    texts = {name: overview[name] for name in ("content", "path")} | {"name": "a.json"}
+    first = started(server, **texts, use_cache=False)
+    assert (first["file"], first["sha256"]) == of_file
+    again = started(server, run=first["run_id"])
+    assert (again["file"], again["sha256"]) == of_file
+    # A dropped file has only a name, and another file of this folder may have it.
+    text = (COMPILED / "only_a_pipeline.json").read_text()
+    dropped = started(server, content=text, name="a.json", path="build/a.json")
+    assert (dropped["file"], dropped["sha256"]) == ("a.json", hashlib.sha256(text.encode()).hexdigest())
+    # Other clients send no file: the run has the one that it keeps.
+    body = {"pipelineSpec": json.loads(text).get("pipelineSpec", json.loads(text))}
+    name = server.call("POST", "pipelineJobs", body).json()["name"]
+    copy = server.work_dir / name.rpartition("/")[2] / "pipeline.json"
+    record = json.loads((copy.parent / "run.json").read_text())
+    assert (record["file"], record["sha256"]) == (str(copy), hashlib.sha256(copy.read_bytes()).hexdigest())
+
+
+def test_a_changed_copy_is_not_resumed(start_server: Callable[..., Server], tmp_path: Path) -> None:
+    server = start_server()
+    text = (COMPILED / "importer_alone.json").read_text()
+    record = started(server, content=text, name="a.json")
+    run_dir = server.work_dir / record["run_id"]
+    (run_dir / "run.json").write_text(json.dumps(record | {"state": "FAILED"}))
+    copy = run_dir / "pipeline.json"
+    data = copy.read_text()
+    copy.write_text(data + " ")
+    path = f"/local/runs/{record['run_id']}:retry"
+    assert "is not the file" in server.request("POST", path, json={}).json()["error"]["message"]
+    copy.write_text(data)
+    assert server.request("POST", path, json={}).ok

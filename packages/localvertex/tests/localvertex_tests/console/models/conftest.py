@@ -8,6 +8,7 @@ import pytest
 from localvertex_tests.support import serving
 
 from localvertex.api.endpoints.deployments import Deployments
+from localvertex.api.endpoints.predictions import Predictions
 from localvertex.api.endpoints.records import EndpointRecords
 from localvertex.api.rest.store import Store
 from localvertex.console.local_route import LocalCall
@@ -34,7 +35,7 @@ class Room:
         )
         self.deployments = Deployments(machine, self.log.append)
         self.store = Store(work_dir, self.log.append)
-        self.models = ModelCatalogue(self.store)
+        self.models = ModelCatalogue(self.store, Predictions(EndpointRecords(work_dir), self.deployments))
         self._credentials = credentials
 
     def add(self, *words: str, name: str = "m", aliases: tuple[str, ...] = (), **fields: Any) -> ModelVersions:

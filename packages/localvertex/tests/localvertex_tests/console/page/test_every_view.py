@@ -18,6 +18,7 @@ from localvertex_tests.console.jobs.training import TASK as TRAINING, Training, 
 from localvertex_tests.console.models.test_view import add
 from localvertex_tests.console.schedules.test_routes import create, run_now
 from localvertex_tests.console.watch import pipelines
+from localvertex_tests.console.watch.test_results import write_run
 from localvertex_tests.prove.test_prove import TRAININGS
 from localvertex_tests.show.test_page import whole
 from localvertex_tests.support.axe import load_axe
@@ -46,6 +47,10 @@ _LOOP = "exit-handler-1%2Ffor-loop-4"
 VIEWS = {
     "runs": "#/runs",
     "no run matches": "#/runs?text=nothing",
+    "a filter that cannot be read": "#/runs?text=epochs%3E",
+    "run, results": "#/runs/evaluated",
+    "run, report of the evaluation": "#/runs/evaluated?view=report",
+    "step, folded log": "#/runs/evaluated/exit-handler-1%2Fcondition-2%2Fevaluate",
     "experiments": "#/runs?list=experiments",
     "custom jobs": "#/runs?list=jobs",
     "custom job": "#/jobs/{job}",
@@ -92,6 +97,7 @@ DIALOGS = {
     "dialog, kill": (VIEWS["training, replicas"], "Kill workerpool0-0"),
     "dialog, preempt": (VIEWS["custom job"], "Preempt workerpool0-0"),
     "dialog, delete run": ("#/runs/whole", "Delete"),
+    "dialog, note": ("#/runs/whole", "Name and note"),
     "dialog, aliases": (VIEWS["model"], "Edit aliases"),
     "dialog, delete version": (VIEWS["model"], "Delete version"),
     "dialog, delete schedule": (VIEWS["schedule"], "Delete: yearly"),
@@ -242,6 +248,7 @@ def _write(work_dir: Path) -> None:
         }
         metrics = [metric("accuracy", 0.995074 - number / 10000), metric("logLoss", loss[-1]), metric("note", "fine")]
         runs.add(run_id, job=runs.train(run_id, loss), parameters=values, metrics=metrics, uuid=str(number))
+    write_run(work_dir, "evaluated")
     (work_dir / "damaged").mkdir()
     (work_dir / "damaged" / "run.json").write_text("{")
     for number in (1, 2):

@@ -155,6 +155,38 @@ def test_which_is_best_of_eight_runs_takes_one_click(browser: Browser, eight: Se
         assert page.evaluate("scrollY") == 150
 
 
+def test_a_filter_that_cannot_be_read_says_so(browser: Browser, eight: Server) -> None:
+    with opened(browser, eight) as page:
+        expect(page.locator("tbody tr")).to_have_count(8)
+        for text in ("epochs>", "run =2", "accuracy>high", "<="):
+            page.get_by_role("searchbox").fill(text)
+            expect(page.get_by_role("alert")).to_contain_text(text.split()[-1])
+            expect(page.get_by_text("Nothing matches the filter")).to_have_count(0)
+        assert problems_of(page) == []
+        page.get_by_role("searchbox").fill('"run-0" epochs>=2')
+        expect(page.locator("tbody tr")).to_have_count(2)
+        expect(page.get_by_role("alert")).to_have_count(0)
+        page.get_by_role("searchbox").fill('"epochs>"')
+        expect(page.get_by_text("Nothing matches the filter")).to_be_visible()
+
+
+def test_a_run_is_given_a_name_and_a_note(browser: Browser, eight: Server) -> None:
+    with opened(browser, eight, "#/runs/run-00003") as page:
+        page.get_by_role("button", name="Name and note").click()
+        page.get_by_role("textbox", name="Name").fill("the <b>best</b>")
+        page.get_by_role("textbox", name="Note").fill("trained on\nclean labels")
+        assert problems_of(page) == []
+        page.get_by_role("button", name="Save").click()
+        expect(page.get_by_role("heading", level=1)).to_contain_text("the <b>best</b>")
+        expect(page.get_by_text("clean labels")).to_be_visible()
+        page.get_by_role("link", name="Runs", exact=True).first.click()
+        page.get_by_role("searchbox").fill("clean")
+        expect(page.locator("tbody tr")).to_have_count(1)
+        expect(page.locator("tbody tr")).to_contain_text("the <b>best</b>")
+        expect(page.locator("tbody tr")).to_contain_text("trained on clean labels")
+    (eight.work_dir / "run-00003" / "note.json").unlink()
+
+
 @pytest.mark.soak
 def test_runs_are_filtered_by_parameters_and_metrics_and_deleted_together(browser: Browser, eight: Server) -> None:
     with opened(browser, eight) as page:

@@ -1,5 +1,6 @@
 """The rows of the list of runs: right whatever has happened to the records, and read from the index."""
 
+import json
 import re
 import shutil
 import time
@@ -10,16 +11,20 @@ from typing import Any
 import pytest
 from localvertex_tests.api.rest.test_index import files_opened
 from localvertex_tests.console import row_types
-from localvertex_tests.support.run_records import job_record, run_record, write, write_job
+from localvertex_tests.support.run_records import TASK, job_record, run_record, write, write_job
 
 from localvertex.api.rest.errors import ApiError
 from localvertex.api.rest.store import Store
+from localvertex.commands.service import Service
 from localvertex.console.events.list_changes import ListChanges
 from localvertex.console.local_route import LocalCall
+from localvertex.console.runs.actions import RunActions
 from localvertex.console.runs.listing import RunList
 from localvertex.console.runs.row import EMPTY, FIELDS
 from localvertex.store import journal, run_folder
 from vertex_testing.server import PARENT
+
+COMPILED = Path(__file__).parents[2] / "constructs" / "compiled"
 
 TIME = "2026-01-01T00:00:00.000Z"
 
@@ -88,6 +93,7 @@ def test_runs_of_the_api_of_schedules_and_of_a_terminal_are_listed(tmp_path: Pat
         "seconds": 2.5,
         "idle_seconds": 0.0,
         "error": None,
+        "note": None,
         "resource": None,
         "schedule": None,
         "is_own": False,
@@ -99,6 +105,70 @@ def test_runs_of_the_api_of_schedules_and_of_a_terminal_are_listed(tmp_path: Pat
     nightly = found["run-00002"]
     shown = [nightly[each] for each in ("name", "state", "error", "schedule", "is_own")]
     assert shown == ["nightly", "FAILED", "it failed", "42", True]
+
+
+def test_an_error_in_the_list_is_the_reason_alone(tmp_path: Path, page: Page) -> None:
+    task = {**TASK, "path": "group/prepare", "title": "prepare", "state": "FAILED", "exit_code": 2}
+    reason = "--source: no such folder"
+    task["error"] = f"exit code 2: error: {reason}"
+    fields = {"tasks": [task], "failed_task": task["path"], "error": f"prepare: {task['error']}"}
+    write(tmp_path / "failed" / "run.json", run_record(tmp_path, "failed", TIME, state="FAILED", **fields))
+    others = {"tasks": [7], "failed_task": "prepare", "error": "prepare: exit code 2: as it is"}
+    write(tmp_path / "odd" / "run.json", run_record(tmp_path, "odd", TIME, state="FAILED", **others))
+    assert {each["id"]: each["error"] for each in page()["runs"]} == {"failed": reason, "odd": others["error"]}
+
+
+def test_a_name_and_a_note_survive_and_never_touch_the_record(tmp_path: Path, page: Page) -> None:
+    run_dir = tmp_path / write_job(tmp_path, 1)
+    actions = RunActions(Service(tmp_path, time_factor=1, log=print).pipeline_jobs)
+    record = (run_dir / "run.json").read_bytes()
+
+    def note(**body: Any) -> tuple[str, str | None]:
+        actions.note(LocalCall(path={"id": run_dir.name}, body=body))
+        (row,) = page()["runs"]
+        return row["name"], row["note"]
+
+    assert note(name="final", note="the one\nfor the talk") == ("final", "the one\nfor the talk")
+    assert ids(page(filter='note:"talk"')) == [run_dir.name]
+    assert note(name="", note="only a note") == (run_dir.name, "only a note")
+    for wrong in ({"name": 3}, {"name": "a" * 129}, {"name": "a\nb"}, {"note": "a" * 20_001}, {"note": None}):
+        with pytest.raises(ApiError, match=next(iter(wrong))):
+            note(**{"name": "x", "note": "x", **wrong})
+    # A resumed run has another record, and the same note.
+    write_job(tmp_path, 1, state="FAILED")
+    assert page()["runs"][0]["note"] == "only a note"
+    write(run_dir / "note.json", "{")
+    assert page()["runs"][0]["note"] is None
+    assert note(name="", note="") == (run_dir.name, None)
+    assert not (run_dir / "note.json").exists()
+    write_job(tmp_path, 1)
+    assert (run_dir / "run.json").read_bytes() == record
+
+
+def test_parameters_that_differ_have_the_order_and_the_groups_of_their_pipeline(tmp_path: Path, page: Page) -> None:
+    def add(number: int, parameters: dict[str, Any], pipeline: str = "small") -> None:
+        run_dir = tmp_path / f"run-{number}"
+        fields = {"parameters": parameters, "pipeline_name": pipeline}
+        write(run_dir / "run.json", run_record(tmp_path, run_dir.name, TIME.replace("01Z", f"{number}Z"), **fields))
+        spec = json.loads((COMPILED / "only_a_pipeline.json").read_text())
+        spec["root"]["inputDefinitions"] = {
+            "parameters": {name: {"parameterType": "STRING", "isOptional": True} for name in parameters}
+        }
+        spec["pipelineInfo"]["description"] = "Train.\n\nData: source; seed\nMachine: accelerator_count"
+        write(run_dir / "pipeline.json", spec)
+
+    add(1, {"accelerator_count": 0, "source": "digits", "seed": 1, "other": "a", "same": 1})
+    add(2, {"accelerator_count": 1, "source": "tfds:mnist", "seed": 2, "other": "b", "same": 1})
+    answer = page()
+    # Those that the pipeline's form folds come last.
+    assert answer["parameters"] == ["source", "accelerator_count", "other", "seed"]
+    assert [(each["title"], each["names"]) for each in answer["groups"]] == [
+        ("Data", ["source", "seed"]),
+        ("Machine", ["accelerator_count"]),
+        ("Other", ["other"]),
+    ]
+    (tmp_path / "run-2" / "pipeline.json").unlink()
+    assert page(filter='id="run-2"')["groups"] == []
 
 
 @pytest.mark.parametrize("is_job", [True, False])

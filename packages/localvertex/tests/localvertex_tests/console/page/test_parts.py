@@ -209,7 +209,7 @@ def test_the_values_of_a_chart_are_read_by_keyboard_and_it_is_enlarged_by_mouse(
     ):
         page.keyboard.press(key)
         expect(chart).to_have_attribute("aria-valuetext", text)
-    expect(page.locator("figcaption", has_text="Loss")).to_contain_text("9 2.0 s")
+    expect(page.locator("figcaption", has_text="Loss")).to_contain_text("9 at 2.0 s")
     page.keyboard.press("Tab")
     expect(chart).to_have_attribute("aria-valuetext", "0.125 at 3.0 s")
     assert problems_of(page) == []
