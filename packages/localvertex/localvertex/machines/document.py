@@ -13,6 +13,7 @@ from localvertex.machines.job.finding import Finding
 from localvertex.machines.job.shape import Reading
 from localvertex.machines.pipeline.check import Examination, examine_pipeline
 from localvertex.machines.rules.rules import check_job, is_custom_job
+from localvertex.machines.studies.study import check_tuning_job
 
 _EXPECTED = "expected a compiled pipeline, worker_pool_specs, a CustomJob or a CustomJobSpec"
 _OTHER_FILES = {
@@ -65,6 +66,8 @@ def examine(document: Any, name: str, *, region: str | None, today: date | None)
     what, fields, at = _kind(document, keys, name)
     reading = Reading()
     check_job(fields, reading, region=region, today=today, path=at)
+    if at:
+        check_tuning_job(document, reading)
     seen = Examination(what=what)
     for finding in reading.findings:
         path = reading.as_written(finding.path)
