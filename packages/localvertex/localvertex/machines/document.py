@@ -6,6 +6,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+from localvertex._base.nested import changed, parts
 from localvertex._base.userinput.errors import UserError
 from localvertex._base.userinput.reading import read
 from localvertex._base.userinput.spelling import quote, snake
@@ -67,7 +68,9 @@ def examine(document: Any, name: str, *, region: str | None, today: date | None)
     reading = Reading()
     check_job(fields, reading, region=region, today=today, path=at)
     if at:
-        check_tuning_job(document, reading)
+        keys = [str(key) for each in parts(document) if isinstance(each, dict) for key in each]
+        reading.spelling.update({snake(key): key for key in keys})
+        check_tuning_job(changed(document, change_key=lambda key: snake(str(key))), reading)
     seen = Examination(what=what)
     for finding in reading.findings:
         path = reading.as_written(finding.path)

@@ -114,34 +114,5 @@ MESSAGES: dict[str, dict[str, str]] = {
     },
     "GcsDestination": {"output_uri_prefix": "string"},
     "EncryptionSpec": {"kms_key_name": "string"},
-    # `studies` has the rules of the fields of any type; the job of the trials is read by itself.
-    "HyperparameterTuningJob": {
-        "study_spec": "StudySpec",
-        **dict.fromkeys(("max_trial_count", "parallel_trial_count", "max_failed_trial_count"), "int32"),
-        **dict.fromkeys(("display_name", "labels", "encryption_spec"), "any"),
-    }
-    | dict.fromkeys(
-        "name state create_time start_time end_time update_time error trials trial_job_spec".split(), OUTPUT
-    )
-    | dict.fromkeys(("satisfies_pzs", "satisfies_pzi"), OUTPUT),
-    "StudySpec": {
-        "metrics": "*MetricSpec",
-        "parameters": "*ParameterSpec",
-        **dict.fromkeys(("algorithm", "measurement_selection_type", "observation_noise"), "any"),
-        **dict.fromkeys(("decay_curve_stopping_spec", "median_automated_stopping_spec"), "any"),
-        **dict.fromkeys(("convex_automated_stopping_spec", "study_stopping_config"), "any"),
-    },
-    "MetricSpec": dict.fromkeys(("metric_id", "goal", "safety_config"), "any"),
-    "ParameterSpec": {
-        "double_value_spec": "DoubleValueSpec",
-        "integer_value_spec": "IntegerValueSpec",
-        "categorical_value_spec": "CategoricalValueSpec",
-        "discrete_value_spec": "DiscreteValueSpec",
-        **dict.fromkeys(("parameter_id", "scale_type", "conditional_parameter_specs"), "any"),
-    },
-    "DoubleValueSpec": dict.fromkeys(("min_value", "max_value", "default_value"), "double"),
-    "IntegerValueSpec": dict.fromkeys(("min_value", "max_value", "default_value"), "int64"),
-    "CategoricalValueSpec": dict.fromkeys(("values", "default_value"), "any"),
-    "DiscreteValueSpec": {"values": "*double", "default_value": "double"},
 }
-"""Message -> field -> string, bool, int32, int64, double, duration, map, any, output, enum:NAME or a message's name."""
+"""Message -> field -> string, bool, int32, int64, duration, map, output, enum:NAME or the name of a message."""

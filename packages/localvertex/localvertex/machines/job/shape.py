@@ -136,12 +136,6 @@ class Reading(Findings):
             return self._wrong(value, "a whole number", path)
         return number
 
-    def _double(self, value: object, path: str) -> Any:
-        try:
-            return float(value) if isinstance(value, str) else value
-        except ValueError:
-            return self._wrong(value, "a number", path)
-
     def _duration(self, value: object, path: str) -> Any:
         match = _DURATION.fullmatch(value) if isinstance(value, str) else None
         if match is None or abs(int(match.group(1))) > _MAX_SECONDS:
@@ -162,7 +156,6 @@ class Reading(Findings):
 _SCALARS: dict[str, Callable[[Reading, object, str], Any]] = {
     "string": Reading._string,
     "bool": Reading._bool,
-    "double": Reading._double,
     "duration": Reading._duration,
     "map": Reading._map,
     "any": lambda _, value, __: value,

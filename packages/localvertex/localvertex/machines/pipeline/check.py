@@ -5,7 +5,6 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any
 
-from localvertex._base.compiled.payload import without_empty
 from localvertex._base.compiled.reader import read_pipeline
 from localvertex._base.compiled.spec import Container
 from localvertex._base.json_object import JsonObject
@@ -143,7 +142,7 @@ def check_payload(payload: Payload, *, region: str, today: date, runs_here: bool
     else:
         path = "trial_job_spec"
         check_job(payload.job.get(path, {}), reading, region=where, today=today, component=True, path=path)
-        check_tuning_job(without_empty(payload.job), reading, runs_here=runs_here)
+        check_tuning_job(payload.job, reading, runs_here=runs_here)
     seen = _in_pipeline(reading.findings, payload, reading)
     _check_artifacts(payload, seen)
     _check_known(payload, f"{path}.worker_pool_specs", payload.job.get(path), seen)

@@ -107,5 +107,11 @@ def parse_number(value: Any, path: str) -> float:
         UserError: It is not one.
     """
     if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
-        raise UserError(f"expected a number, found {quote(value)}", path=path)
+        raise wrong_number("a number", value, path)
     return value
+
+
+def wrong_number(expected: str, value: Any, path: str) -> UserError:
+    """Return the error for a value that is not a number; JSON of the REST API may have one in quotes."""
+    is_quoted = isinstance(value, str) and value[-1:].isdecimal()
+    return (Unadvised if is_quoted else UserError)(f"expected {expected}, found {quote(value)}", path=path)

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
+from localvertex._base.compiled.parameters import restore_integers
+from localvertex._base.compiled.payload import without_empty
 from localvertex._base.json_object import JsonObject
 from localvertex._base.nested import parts
 from localvertex._base.userinput.errors import UserError
-from localvertex._base.userinput.spelling import quote
 from localvertex.machines.job.shape import Reading
 from localvertex.machines.job.values import RuntimeValue
-from localvertex.machines.studies.message import Message, NotLocal, Unadvised
+from localvertex.machines.studies.message import Message, NotLocal, Unadvised, wrong_number
 from localvertex.machines.studies.parameters import Parameter, ValueKind, read_parameter
 
 COUNTS = {"max_trial_count": 1, "parallel_trial_count": 1, "max_failed_trial_count": 0}
@@ -73,16 +74,13 @@ def check_tuning_job(job: JsonObject, reading: Reading, *, runs_here: bool = Fal
     """Add what `read_study` and `read_counts` refuse of a HyperparameterTuningJob, as far as its values are known.
 
     Args:
-        job: The message, of which the job of the trials is not read.
+        job: The message with names in snake_case; the job of the trials is not read.
         reading: Gets the findings.
         runs_here: Whether the job is to run on this machine, where more is refused than by the service.
     """
-    fields = reading.message(job, "HyperparameterTuningJob", "")
-    for part, read in (
-        (fields.get("study_spec", {}), read_study),
-        ({name: fields.get(name, 0) for name in COUNTS}, read_counts),
-    ):
-        # The reading has reported what is of the wrong type.
+    fields = restore_integers(without_empty(job))
+    counts = {name: fields.get(name, 0) for name in COUNTS}
+    for part, read in ((fields.get("study_spec", {}), read_study), (counts, read_counts)):
         if any(isinstance(each, RuntimeValue) for each in parts(part)):
             continue
         try:
@@ -135,7 +133,7 @@ def read_counts(message: JsonObject) -> list[int]:
     for name, least in COUNTS.items():
         count = message.get(name, 0)
         if not isinstance(count, int) or isinstance(count, bool) or count < least:
-            raise UserError(f"expected an integer of at least {least}, found {quote(count)}", path=name)
+            raise wrong_number(f"an integer of at least {least}", count, name)
         counts.append(count)
     return counts
 

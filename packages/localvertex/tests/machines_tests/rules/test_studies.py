@@ -5,14 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from google.cloud.aiplatform_v1 import HyperparameterTuningJob
-from google.cloud.aiplatform_v1.types import StudySpec
 from google_cloud_pipeline_components.v1.hyperparameter_tuning_job import HyperparameterTuningJobRunOp
 from kfp import compiler, dsl
 from machines_tests.conftest import TODAY, pool
 
 from localvertex.machines import check_file
-from localvertex.machines.job.schema import MESSAGES
 
 METRIC = {"metricId": "loss", "goal": "MINIMIZE"}
 RATE = {"parameterId": "rate", "doubleValueSpec": {"minValue": 0.1, "maxValue": 0.9}}
@@ -32,8 +29,9 @@ def rate(**fields: Any) -> dict[str, Any]:
 
 CASES: list[tuple[dict[str, Any], list[tuple[str, str, str]]]] = [
     (job(), []),
-    (job(maxTrialCount="4", maxFailedTrialCount=0, displayName="x", trials=[{}], state="JOB_STATE_RUNNING"), []),
-    (job(rate(minValue="0.1", maxValue="1e0")), []),
+    (job(maxFailedTrialCount=0, displayName="x", trials=[{}], state="JOB_STATE_RUNNING"), []),
+    (job(maxTrialCount="4"), [("study", "warning", "maxTrialCount")]),
+    (job(rate(minValue="0.1", maxValue=1)), [("study", "warning", "minValue")]),
     (job({"parameterId": "n", "integerValueSpec": {"minValue": "1", "maxValue": "9"}}), []),
     # What does not run locally is fine on Vertex AI.
     (job(study={"medianAutomatedStoppingSpec": {}, "observationNoise": "HIGH"}), []),
@@ -50,8 +48,8 @@ CASES: list[tuple[dict[str, Any], list[tuple[str, str, str]]]] = [
     (job(rate(minValue=2, maxValue=1)), [("study", "error", "studySpec.parameters[0].doubleValueSpec")]),
     (job(study={"parameters": []}), [("study", "error", "studySpec.parameters")]),
     (job(studySpec={}), [("study", "error", "studySpec.metrics")]),
-    (job(study={"algoritm": 1}), [("unknown-field", "error", "studySpec.algoritm")]),
-    (job(rate(minValue="low")), [("field-type", "error", "minValue")]),
+    (job(study={"algoritm": 1}), [("study", "error", "studySpec")]),
+    (job(rate(minValue="low")), [("study", "error", "minValue")]),
 ]
 
 
@@ -87,10 +85,3 @@ def test_a_tuning_job_of_a_pipeline(tmp_path: Path, trials: int, goal: int, rule
     compiler.Compiler().compile(tune, str(file))
     found = check_file(file, today=TODAY)
     assert [(each.rule, each.severity) for each in found] == [(rule, "error") for rule in rules]
-
-
-def test_the_fields_are_those_of_the_client_library() -> None:
-    spec = StudySpec.ParameterSpec
-    values = (spec.DoubleValueSpec, spec.IntegerValueSpec, spec.CategoricalValueSpec, spec.DiscreteValueSpec)
-    for kind in (HyperparameterTuningJob, StudySpec, StudySpec.MetricSpec, spec, *values):
-        assert set(MESSAGES[kind.__name__]) == {each.name for each in kind.pb().DESCRIPTOR.fields}
