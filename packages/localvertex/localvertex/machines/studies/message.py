@@ -10,7 +10,7 @@ from localvertex._base.userinput.spelling import did_you_mean, join_or, quote
 Enumeration = TypeVar("Enumeration", bound=IntEnum)
 
 
-NOT_LOCAL = {
+_NOT_LOCAL = {
     **dict.fromkeys(
         (
             *("decay_curve_stopping_spec", "median_automated_stopping_spec", "convex_automated_stopping_spec"),
@@ -44,10 +44,10 @@ class Message:
         if not isinstance(value, dict):
             raise UserError(f"expected an object, found {quote(value)}", path=path)
         for name in value:
-            if name in NOT_LOCAL and value[name] != []:
+            if name in _NOT_LOCAL and value[name] != []:
                 label = f" ({value['parameter_id']})" if "parameter_id" in value else ""
-                raise NotLocal(NOT_LOCAL[name], path=f"{path}.{name}{label}")
-            if name not in (*names, *NOT_LOCAL):
+                raise NotLocal(_NOT_LOCAL[name], path=f"{path}.{name}{label}")
+            if name not in (*names, *_NOT_LOCAL):
                 raise UserError(f"unknown field {quote(name)}{did_you_mean(str(name), names)}", path=path)
         self.path, self._fields = path, value
 
