@@ -68,8 +68,8 @@ def examine(document: Any, name: str, *, region: str | None, today: date | None)
     reading = Reading()
     check_job(fields, reading, region=region, today=today, path=at)
     if at:
-        keys = [str(key) for each in parts(document) if isinstance(each, dict) for key in each]
-        reading.spelling.update({snake(key): key for key in keys})
+        names = [str(key) for each in parts(document) if isinstance(each, dict) for key in each]
+        reading.spelling.update({snake(name): name for name in names})
         check_tuning_job(changed(document, change_key=lambda key: snake(str(key))), reading)
     seen = Examination(what=what)
     for finding in reading.findings:
