@@ -5,12 +5,11 @@ import functools
 import io
 import threading
 import warnings
+import zlib
 
 import numpy as np
 import numpy.typing as npt
 from PIL import Image, ImageOps
-
-from localvertex._base.userinput.spelling import on_one_line
 
 _UNIT_FLOATS = "images of floating point, read as 0 to 1"
 _BYTE_FLOATS = "images of floating point, read as 0 to 255"
@@ -21,16 +20,21 @@ _LARGEST_16_BITS = 65535
 _MAX_PIXELS = 178_956_970
 """Larger images are refused as bad: a small file may unpack to many gigabytes (Pillow's own hard limit)."""
 EXTENSIONS = frozenset(
-    {".bmp", ".gif", ".jpeg", ".jpg", ".jfif", ".pgm", ".png", ".pnm", ".ppm", ".tif", ".tiff", ".webp"}
+    ".jpg .jpeg .jpe .jfif .mpo .png .apng .gif .bmp .dib .ico .webp .tif .tiff .ppm .pgm .pnm .pbm .pfm "
+    ".tga .pcx .psd .dds .icns .qoi .sgi".split()
 )
 """Endings of file names that count as images, in lower case."""
 NOT_READ = {
     **dict.fromkeys((".heic", ".heif", ".hif"), "HEIC"),
-    **dict.fromkeys((".jp2", ".j2k", ".jpx"), "JPEG 2000"),
-    ".avif": "AVIF",
+    **dict.fromkeys((".jp2", ".j2k", ".jpx", ".jpf", ".jpc", ".j2c"), "JPEG 2000"),
+    **dict.fromkeys((".avif", ".avifs"), "AVIF"),
     ".jxl": "JPEG XL",
+    **dict.fromkeys((".eps", ".wmf", ".emf", ".svg"), "a drawing"),
+    **dict.fromkeys((".dng", ".cr2", ".cr3", ".nef", ".arw", ".orf", ".raf", ".rw2"), "a raw photo"),
 }
 """Endings of image files in formats that are not read, in lower case, with the name of the format."""
+_REFUSED_FORMATS = {"AVIF": "AVIF", "JPEG2000": "JPEG 2000", **dict.fromkeys(("EPS", "WMF"), "a drawing")}
+"""The same formats under any name, as far as Pillow reads them: Pillow's name -> ours."""
 SEVERAL_FRAMES = "images with several frames, of which only the first is used"
 """Remark on an animation, or on a TIFF of several pages."""
 _LARGEST_LOSSLESS_SIZE = 64
@@ -46,6 +50,8 @@ _BITS_PER_SAMPLE = 258
 """Tag of TIFF."""
 _COMPRESSION_TAG, _PHOTOMETRIC, _YCBCR = 259, 262, 6
 """Two more tags, and the value of the second for luminance and chrominance."""
+_PNG, _JPEG = b"\x89PNG\r\n\x1a\n", b"\xff\xd8"
+"""The start of each file."""
 _HEIF_BRANDS = (b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"mif1", b"msf1")
 Pixels = npt.NDArray[np.uint8]
 
@@ -106,8 +112,12 @@ _one_large_image = threading.Lock()
 warnings.filterwarnings("ignore", module=r"PIL\.")
 
 
-def decode(data: bytes) -> Image.Image:
+def decode(data: bytes, max_pixels: int = _MAX_PIXELS) -> Image.Image:
     """Decode an image: the first frame, rotated as its EXIF orientation says, transparency composited on white.
+
+    Args:
+        data: The file.
+        max_pixels: Larger images are refused before they are decoded.
 
     Returns:
         An RGB image of 8 bits per channel.
@@ -115,26 +125,65 @@ def decode(data: bytes) -> Image.Image:
     Raises:
         BadImage: The bytes are empty, damaged, truncated, not an image, of too many pixels or without a known scale.
     """
-    return decode_with_remarks(data)[0]
+    return decode_with_remarks(data, max_pixels)[0]
 
 
-def decode_with_remarks(data: bytes) -> tuple[Image.Image, list[str]]:
+def decode_with_remarks(data: bytes, max_pixels: int = _MAX_PIXELS) -> tuple[Image.Image, list[str]]:
     """Return what `decode` returns, and remarks on what is not used of the file."""
     if not data:
         raise BadImage("the file is empty")
     try:
-        with Image.open(io.BytesIO(data)) as image, _memory_for(image):
+        with Image.open(io.BytesIO(data)) as image, _memory_for(image, max_pixels):
             _refuse_misread(image)
             image.load()
-            # Without a copy of the pixels, which takes a tenth of the time of a large JPEG.
-            ImageOps.exif_transpose(image, in_place=True)
+            _rotate(image)
             decoded, remark = _to_rgb(image, _num_bits(image))
             return decoded, [found for found in (remark, _remark_on_frames(image)) if found]
     except BadImage:
         raise
     # Damaged files reach deep into Pillow's decoders, which raise almost anything.
     except Exception as error:
+        # Pillow refuses a file for a text, a colour profile or a list of previews, too (its issues 8348 and 8363).
+        if len(bare := _without_metadata(data)) < len(data):
+            return decode_with_remarks(bare, max_pixels)
         raise BadImage(_reason(error, data)) from error
+
+
+def _rotate(image: Image.Image) -> None:
+    """Undo the EXIF orientation, if EXIF can be read."""
+    try:
+        # Without a copy of the pixels, which takes a tenth of the time of a large JPEG.
+        ImageOps.exif_transpose(image, in_place=True)
+    except MemoryError:
+        raise
+    # The pixels are rotated before EXIF is written again, which is the most frequent failure.
+    except Exception:
+        return
+
+
+def _without_metadata(data: bytes) -> bytes:
+    """Return a PNG or JPEG without what decides neither about its pixels nor about their orientation."""
+    if data.startswith(_PNG):
+        kept, at = [_PNG], len(_PNG)
+        while at < len(data):
+            end = at + 12 + int.from_bytes(data[at : at + 4])
+            kind = data[at + 4 : at + 8]
+            is_intact = int.from_bytes(data[end - 4 : end]) == zlib.crc32(data[at + 4 : end - 4])
+            # Chunks that a decoder must know begin with a capital.
+            if kind[:1].isupper() or kind == b"tRNS" or (kind == b"eXIf" and is_intact):
+                kept.append(data[at:end])
+            at = end
+        return b"".join(kept)
+    if data.startswith(_JPEG):
+        kept, at = [_JPEG], len(_JPEG)
+        while data[at : at + 1] == b"\xff" and data[at : at + 2] != _SOS:
+            end = at + 2 + int.from_bytes(data[at + 2 : at + 4])
+            # Of the segments of applications, three are about the pixels: JFIF, EXIF and Adobe's.
+            if not b"\xe2" <= (marker := data[at + 1 : at + 2]) <= b"\xef" or marker == b"\xee":
+                kept.append(data[at:end])
+            at = end
+        return b"".join([*kept, data[at:]])
+    return data
 
 
 def stretch(image: Image.Image, image_size: int) -> Image.Image:
@@ -142,13 +191,13 @@ def stretch(image: Image.Image, image_size: int) -> Image.Image:
     return image.resize((image_size, image_size), Image.Resampling.BILINEAR)
 
 
-def to_pixels(data: bytes, image_size: int) -> Pixels:
+def to_pixels(data: bytes, image_size: int, max_pixels: int = _MAX_PIXELS) -> Pixels:
     """Return the pixels uint8 [image_size, image_size, 3] that training reads after `prepare` of an image file.
 
     Raises:
         BadImage: As `decode`.
     """
-    prepared = stretch(decode(data), image_size)
+    prepared = stretch(decode(data, max_pixels), image_size)
     if encoding_format(image_size) == "jpeg":
         # PNG is lossless, so only JPEG needs the way through the file.
         prepared = Image.open(io.BytesIO(stored_form(data, prepared)), formats=["JPEG"])
@@ -206,15 +255,17 @@ def encoding_format(image_size: int) -> str:
     return "png" if image_size <= _LARGEST_LOSSLESS_SIZE else "jpeg"
 
 
-def _memory_for(image: Image.Image) -> contextlib.AbstractContextManager[object]:
+def _memory_for(image: Image.Image, max_pixels: int) -> contextlib.AbstractContextManager[object]:
     num_pixels = image.width * image.height
-    if num_pixels > _MAX_PIXELS:
-        raise BadImage(f"{image.width}x{image.height} is more than {_MAX_PIXELS:,} pixels")
+    if num_pixels > max_pixels:
+        raise BadImage(f"{image.width}x{image.height} is more than {max_pixels:,} pixels; make it smaller")
     return _one_large_image if num_pixels > _LARGE_PIXELS else contextlib.nullcontext()
 
 
 def _refuse_misread(image: Image.Image) -> None:
-    """Refuse uncompressed TIFFs in YCbCr: Pillow 12 reads their three bytes per pixel as four."""
+    """Refuse formats that are not read, and uncompressed TIFFs in YCbCr: Pillow 12 reads their 3 bytes a pixel as 4."""
+    if kind := _REFUSED_FORMATS.get(image.format or ""):
+        raise BadImage(not_read(kind))
     tags = getattr(image, "tag_v2", {})
     if tags.get(_PHOTOMETRIC) == _YCBCR and tags.get(_COMPRESSION_TAG, 1) == 1:
         raise BadImage("an uncompressed TIFF in YCbCr is not read; convert it to JPEG")
@@ -243,7 +294,10 @@ def _reason(error: Exception, data: bytes) -> str:
         return "not an image, damaged at its start, or of a kind that is not read"
     if isinstance(error, Image.DecompressionBombError):
         return f"it has more than {_MAX_PIXELS:,} pixels"
-    return on_one_line(error, 160) or type(error).__name__
+    if isinstance(error, MemoryError):
+        return "there is not enough memory to decode it"
+    # All other errors are about Pillow's code and not about the file.
+    return "the file is truncated" if "truncated" in str(error).lower() else "damaged: its pixels cannot be decoded"
 
 
 def not_read(format_name: str) -> str:

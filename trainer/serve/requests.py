@@ -1,13 +1,10 @@
 """Prediction requests: {"instances": [{"b64": ...}]} becomes the pixels that `prepare` makes of the image files."""
 
 import base64
-import io
 import itertools
 import re
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
-
-from PIL import Image
 
 from localvertex._base.userinput.errors import UserError
 from localvertex._base.userinput.reading import parse_json
@@ -76,15 +73,7 @@ def _file(name: str, instance: Any) -> bytes:
 
 def _pixels(index: int, data: bytes, image_size: int) -> Pixels:
     try:
-        with Image.open(io.BytesIO(data)) as header:
-            width, height = header.size
-    # Pillow's decoders raise almost anything for damaged files, of which `to_pixels` knows the reasons.
-    except Exception:
-        width = height = 0
-    try:
-        if width * height > _MAX_PIXELS:
-            raise BadImage(f"{width}x{height} is more than {_MAX_PIXELS:,} pixels; send a smaller image")
-        return images.to_pixels(data, image_size)
+        return images.to_pixels(data, image_size, _MAX_PIXELS)
     except BadImage as error:
         raise Refused(400, f"instance {index}: {error}") from None
 

@@ -1,7 +1,10 @@
 """Decoding image files of all formats and modes, and refusing bad ones."""
 
+import contextlib
 import io
 import pathlib
+import random
+import re
 import struct
 import subprocess
 import sys
@@ -102,7 +105,7 @@ def test_an_image_of_one_pixel_is_read() -> None:
 
 def test_large_images_are_decoded_one_at_a_time() -> None:
     for width, alone in ((8_192, False), (8_193, True)):
-        with Image.new("1", (width, 8_192)) as image, images._memory_for(image):
+        with Image.new("1", (width, 8_192)) as image, images._memory_for(image, 2**27):
             assert images._one_large_image.locked() == alone
     assert not images._one_large_image.locked()
 
@@ -167,3 +170,85 @@ def test_prepared_images_have_the_size_asked_for_and_small_ones_are_lossless() -
     assert pixels.dtype == np.uint8
     assert np.array_equal(np.asarray(Image.open(io.BytesIO(images.encode_image(Image.fromarray(pixels))))), pixels)
     assert images.encode_image(images.stretch(striped(), 128)).startswith(b"\xff\xd8")
+
+
+NOISE = Image.fromarray(np.random.default_rng(0).integers(0, 256, (16, 24, 3), dtype=np.uint8))
+
+
+def packed(content: bytes) -> bytes:
+    """Return the content of a PNG chunk with a name and a compressed text or profile."""
+    return b"k\0\0" + zlib.compress(content)
+
+
+def with_chunk(kind: bytes, content: bytes, *, before: bytes = b"IDAT", damage: int = 0) -> bytes:
+    """Return a PNG with one more chunk."""
+    data = encoded(NOISE, "PNG")
+    at = data.index(before) - 4
+    checksum = zlib.crc32(kind + content) ^ damage
+    return data[:at] + struct.pack(">I", len(content)) + kind + content + struct.pack(">I", checksum) + data[at:]
+
+
+LONG = bytes(3 << 20)
+WRONG_ORDER = b"Exif\0\0M\xff\0*\0\0\0\x08"
+METADATA = {
+    "a long text": with_chunk(b"zTXt", packed(LONG)),
+    "a long text in Unicode": with_chunk(b"iTXt", b"k\0\1\0\0\0" + zlib.compress(LONG)),
+    "a long colour profile": with_chunk(b"iCCP", packed(LONG)),
+    "a long text after the pixels": with_chunk(b"zTXt", packed(LONG), before=b"IEND"),
+    "a text with an unknown compression": with_chunk(b"zTXt", b"k\0\7abc"),
+    "a text with another checksum": with_chunk(b"tEXt", b"k\0abc", damage=1),
+    "EXIF with another checksum": with_chunk(b"eXIf", b"MM\0*\0\0\0\x08\0\0", damage=1),
+    "EXIF that is none": with_chunk(b"eXIf", b"no"),
+    "a frame without content": with_chunk(b"fcTL", b"abc"),
+    "EXIF with the wrong byte order in JPEG": encoded(NOISE, "JPEG", exif=WRONG_ORDER),
+    "EXIF with the wrong byte order in WebP": encoded(NOISE, "WEBP", exif=WRONG_ORDER),
+}
+
+
+@pytest.mark.parametrize("what", METADATA)
+def test_metadata_never_decides_whether_pixels_are_read(what: str) -> None:
+    data = METADATA[what]
+    kind = {b"\x89P": "PNG", b"\xff\xd8": "JPEG", b"RI": "WEBP"}[data[:2]]
+    assert images.decode(data).tobytes() == images.decode(encoded(NOISE, kind)).tobytes()
+
+
+def test_an_orientation_beside_damaged_metadata_is_undone() -> None:
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    data = encoded(NOISE, "PNG", exif=exif.tobytes())
+    at = data.index(b"IDAT") - 4
+    long = with_chunk(b"iCCP", packed(LONG))
+    extra = long[long.index(b"iCCP") - 4 : long.index(b"IDAT") - 4]
+    assert images.decode(data[:at] + extra + data[at:]).size == (16, 24)
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP"])
+def test_an_orientation_beside_an_entry_that_cannot_be_written_again_is_undone(kind: str) -> None:
+    # A horizontal resolution that is a text (Pillow's issue 8348).
+    entries = [(0x0112, 3, 1, b"\0\6\0\0"), (0x011A, 2, 1, b"a\0\0\0")]
+    block = struct.pack(">H", 2) + b"".join(struct.pack(">HHI4s", *entry) for entry in entries) + bytes(4)
+    data = encoded(NOISE, kind, exif=b"Exif\0\0MM\0*\0\0\0\x08" + block)
+    assert images.decode(data).size == (16, 24)
+
+
+@pytest.mark.parametrize("kind", ["PNG", "JPEG", "GIF", "TIFF", "WEBP", "BMP"])
+def test_a_damaged_file_has_a_reason_without_words_of_python(kind: str) -> None:
+    data, chosen, reasons = encoded(NOISE, kind), random.Random(1), set()
+    for _ in range(300):
+        damaged = bytearray(data)
+        for _ in range(8):
+            damaged[chosen.randrange(len(data))] = chosen.choice((0, 255, chosen.randrange(256)))
+        with contextlib.suppress(images.BadImage):
+            images.decode(bytes(damaged))
+            continue
+        with pytest.raises(images.BadImage) as caught:
+            images.decode(bytes(damaged))
+        reasons.add(str(caught.value))
+    words = re.compile(r"Error|Plugin|b'|argument|operand|index|unpack|object|-\d")
+    assert [each for each in reasons if words.search(each)] == []
+
+
+@pytest.mark.parametrize("kind", ["AVIF", "JPEG2000", "EPS"])
+def test_a_format_that_is_not_read_is_refused_under_any_name(kind: str) -> None:
+    with pytest.raises(images.BadImage, match=r" is not read; convert it to JPEG$"):
+        images.decode(encoded(NOISE, kind))

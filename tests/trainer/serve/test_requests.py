@@ -92,6 +92,18 @@ def test_an_image_of_too_many_pixels_is_refused_by_its_header(edge: int) -> None
         requests.parse(json.dumps({"instances": [GOOD, b64(bomb(edge))]}).encode(), 16)
 
 
+@pytest.mark.parametrize("kind", [b"zTXt", b"iCCP"])
+def test_a_long_text_or_profile_is_not_a_way_around_the_limit_of_pixels(kind: bytes) -> None:
+    content = b"k\0\0" + zlib.compress(bytes(3 << 20))
+    extra = struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+    large = bomb(9000)
+    with pytest.raises(Refused, match=r"^instance 0: 9000x9000 is more than 67,108,864 pixels"):
+        requests.parse(json.dumps({"instances": [b64(large[:33] + extra + large[33:])]}).encode(), 16)
+    small = encoded()
+    (found,) = requests.parse(json.dumps({"instances": [b64(small[:33] + extra + small[33:])]}).encode(), 16)
+    assert np.array_equal(found, requests.parse(json.dumps({"instances": [GOOD]}).encode(), 16)[0])
+
+
 @pytest.mark.parametrize(
     ("kind", "mode"),
     [("JPEG", "RGB"), ("PNG", "RGBA"), ("TIFF", "CMYK"), ("PNG", "I;16"), ("WEBP", "RGB"), ("GIF", "P"), ("BMP", "1")],

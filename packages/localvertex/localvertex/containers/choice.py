@@ -12,6 +12,7 @@ from localvertex.containers.options import ContainerOptions
 from localvertex.containers.sandbox import Sandbox
 from localvertex.containers.stand_ins import StandIns
 from localvertex.values.arguments import CommandPrefixes
+from localvertex.values.buckets import Buckets
 
 _ADVICE = "add --engine docker, --engine podman or --allow-host-commands"
 
@@ -81,8 +82,9 @@ class _Host:
         return os.path.exists(path)
 
     def prepared(self, call: ContainerCommand) -> Prepared:
-        """Return the command as it is."""
-        return Prepared(command=[*call.command, *call.arguments], env=dict(call.env))
+        """Return the command, with the folders of its buckets in place of /gcs."""
+        command = Buckets(root=call.gcs_root).mount([*call.command, *call.arguments])
+        return Prepared(command=command, env=dict(call.env))
 
 
 class _Missing:

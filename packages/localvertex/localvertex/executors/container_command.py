@@ -49,6 +49,7 @@ class ContainerCommandExecutor:
             # Who names a container engine gives what `--engine` gives.
             has_mask = os.path.basename(attempt.container.replacement[0]) not in ENGINES
             command = [*attempt.container.replacement, *words, *arguments]
+            command = context.buckets.mount(command) if has_mask else command
             code = attempt.run(Prepared(command=command, env=env, has_mask=has_mask))
         else:
             code = _run(attempt, words, arguments, env)

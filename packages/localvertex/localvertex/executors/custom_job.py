@@ -4,6 +4,7 @@ import json
 from contextlib import suppress
 from typing import ClassVar
 
+from localvertex._base.compiled.payload import without_empty
 from localvertex._base.compiled.spec import Container
 from localvertex._base.json_object import JsonObject
 from localvertex._base.userinput import atomic_write
@@ -14,7 +15,6 @@ from localvertex.executors.launcher import (
     launcher_options,
     launcher_payload,
     target,
-    without_empty,
     write_resource,
 )
 from localvertex.jobs import CustomJob, JobState, Outcome, Workspace, read_job, run_job

@@ -3,7 +3,7 @@
 import json
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from localvertex._base.compiled.parameters import restore_integers
 from localvertex._base.compiled.spec import Container, Importer
@@ -126,18 +126,3 @@ def launcher_payload(template: str, attempt: Attempt) -> JsonObject:
     if not isinstance(payload, dict):
         raise TaskFailed("the payload is not a JSON object", is_retryable=False)
     return {key: restore_integers(value) for key, value in payload.items()}
-
-
-def without_empty(value: Any) -> Any:
-    """Drop what the launchers do not send: fields with an empty value, at any depth, and empty objects in lists.
-
-    After `recursive_remove_empty` of google-cloud-pipeline-components 2.22: inside lists, plain values stay even when
-    empty; in objects `0`, `false` and `''` are dropped too.
-    """
-    if isinstance(value, dict):
-        cleaned = {key: without_empty(item) for key, item in value.items()}
-        return {key: item for key, item in cleaned.items() if item}
-    if isinstance(value, list):
-        cleaned_items = [without_empty(item) for item in value]
-        return [item for item in cleaned_items if isinstance(item, int | float | str) or item]
-    return value

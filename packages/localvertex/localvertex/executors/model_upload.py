@@ -3,6 +3,7 @@
 import re
 from typing import Any, ClassVar
 
+from localvertex._base.compiled.payload import without_empty
 from localvertex._base.json_object import JsonObject
 from localvertex._base.nested import changed
 from localvertex._base.userinput.errors import UserError
@@ -15,7 +16,6 @@ from localvertex.executors.launcher import (
     launcher_payload,
     target,
     warn_of_location,
-    without_empty,
     write_artifact,
     write_resource,
 )

@@ -89,11 +89,11 @@ class ReplicaCommands:
             program, *arguments = pool.command
             if program in ("python", "python3"):
                 program = env["PIP_PYTHON"]
-            command = buckets.mount([program, *arguments])
             env |= metadata
             # Who names a container engine gives what `--engine` gives.
             has_mask = not (pool.has_local_command and Path(program).name in ENGINES)
-            return Prepared(command=command, env=env, has_mask=has_mask)
+            command = [program, *arguments]
+            return Prepared(command=buckets.mount(command) if has_mask else command, env=env, has_mask=has_mask)
         declared = frozenset((*pool.env, *service, *metadata))
         call = self._call(replica, env | metadata, declared, own)
         self._calls.append(call)

@@ -6,6 +6,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+from localvertex._base.nested import changed, parts
 from localvertex._base.userinput.errors import UserError
 from localvertex._base.userinput.reading import read
 from localvertex._base.userinput.spelling import quote, snake
@@ -13,6 +14,7 @@ from localvertex.machines.job.finding import Finding
 from localvertex.machines.job.shape import Reading
 from localvertex.machines.pipeline.check import Examination, examine_pipeline
 from localvertex.machines.rules.rules import check_job, is_custom_job
+from localvertex.machines.studies.study import check_tuning_job
 
 _EXPECTED = "expected a compiled pipeline, worker_pool_specs, a CustomJob or a CustomJobSpec"
 _OTHER_FILES = {
@@ -65,6 +67,10 @@ def examine(document: Any, name: str, *, region: str | None, today: date | None)
     what, fields, at = _kind(document, keys, name)
     reading = Reading()
     check_job(fields, reading, region=region, today=today, path=at)
+    if at:
+        names = [str(key) for each in parts(document) if isinstance(each, dict) for key in each]
+        reading.spelling.update({snake(name): name for name in names})
+        check_tuning_job(changed(document, change_key=lambda key: snake(str(key))), reading)
     seen = Examination(what=what)
     for finding in reading.findings:
         path = reading.as_written(finding.path)

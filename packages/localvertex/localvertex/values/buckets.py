@@ -20,6 +20,12 @@ _ADDRESS = re.compile(r"(?:--?[\w-]+[= ])?(?:gs://|/gcs/)")
 """Text that is an address, or a command-line option with one, but not a sentence that mentions one."""
 
 _OBJECT = re.compile(r"(?:gs://|(?<![^\s=,;'\"])/gcs/)[^\s,;'\"]*")
+_IN_SCRIPT = re.compile(r"(?<![\w./-])/gcs/[a-z0-9][a-z0-9._-]+[^\s,;'\"`|&<>()${}*?\[\]]*")
+"""A path in a script of a shell or of Python, up to what a shell would replace."""
+
+_TAKES_SCRIPT = re.compile(r"-\w*c")
+"""The option before a script, as in `bash -euc SCRIPT`."""
+
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{1,221}")
 
 PROJECT_NUMBER = "100000000001"
@@ -221,9 +227,21 @@ class Buckets:
         return path
 
     def mount(self, command: list[str]) -> list[str]:
-        """Return the command of a Python component so that kfp finds the buckets here, and not at /gcs."""
+        """Return a command of this machine so that its script, or kfp, finds the buckets here, and not at /gcs."""
+        if self.root is None:
+            return command
         sources = [index + 1 for index, word in enumerate(command[:-1]) if _PROGRAM in word]
-        if self.root is None or not sources:
+        command = [
+            _IN_SCRIPT.sub(self._in_script, word) if _TAKES_SCRIPT.fullmatch(before) else word
+            for before, word in zip(["", *command], command, strict=False)
+        ]
+        if not sources:
             return command
         line = _MOUNTED.format(prefix=f"{self.root}{os.sep}")
         return [f"{word}\n{line}\n" if index == sources[0] else word for index, word in enumerate(command)]
+
+    def _in_script(self, path: re.Match[str]) -> str:
+        """Return a path in a script as it is here; what a script adds to the name of a bucket is not checked."""
+        if given := self.given_file(path[0], copied=True):
+            return f"{given}{'/' * path[0].endswith('/')}"
+        return f"{self.root}/{path[0].removeprefix(_MOUNT)}"

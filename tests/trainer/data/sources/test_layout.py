@@ -4,13 +4,20 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from localvertex._base.userinput.errors import UserError
 from tests.trainer.data.sources.test_folder import write_image
+from trainer.data import images
 from trainer.data.sources import factory, remarks
 from trainer.data.sources.folder import list_folder
 from trainer.data.sources.layout import ListedSource
 
+NO_IMAGES = (
+    ".pdf .mpg .mpeg .ps .h5 .hdf .grib .bufr .fit .fits .iim .fli .flc .gbr .palm .pcd .pxr .ras .msp .im .ftc .ftu "
+    ".blp .cur .dcx .bw .rgb .rgba .icb .vda .vst .xbm .xpm"
+).split()
+"""Endings in Pillow's list of documents, films, measurements and formats that no program writes any more."""
 Opener = Callable[[list[str]], ListedSource]
 SPLITS = [f"{split}/{name}/1.png" for split in ("train", "validation", "test") for name in ("a", "b")]
 SYSTEM = [
@@ -169,6 +176,22 @@ def test_images_in_formats_that_are_not_read_are_named_and_left_out(opened: Open
         ("b/3.jxl", "JPEG XL is not read; convert it to JPEG"),
     ]
     assert [image.name for image in source.images()] == ["a/1.png", "b/1.png"]
+
+
+@pytest.mark.parametrize("ending", [*Image.registered_extensions(), ".dng", ".svg"])
+def test_a_file_that_pillow_knows_as_an_image_is_read_or_named(opened: Opener, ending: str) -> None:
+    if ending in NO_IMAGES:
+        return
+    source = opened(["a/1.png", "b/1.png", f"a/2{ending.upper()}"])
+    assert "2" in [name[2:3] for name in [*(each.name for each in source.images()), *dict(source.unreadable)]]
+
+
+def test_formats_of_other_names_are_read(tmp_path: Path) -> None:
+    for name in ("a/1.jpe", "a/2.mpo", "a/3.apng", "b/1.dib", "b/2.ico", "b/3.tga"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        Image.new("RGB", (16, 16), "red").save(tmp_path / name, "JPEG" if name.endswith("mpo") else None)
+    found = [images.decode(image.read()) for image in ListedSource(list_folder(str(tmp_path))).images()]
+    assert [each.getpixel((4, 4))[0] > 250 for each in found] == [True] * 6
 
 
 def test_names_in_a_remark_are_bounded_and_have_no_line_breaks(opened: Opener) -> None:

@@ -4,9 +4,12 @@ A manifest may come from anywhere, so what it can make prepare read is limited: 
 manifest also local files, but none of the operating system's.
 """
 
+import functools
 import os
 import posixpath
 import re
+import unicodedata
+from urllib.parse import unquote
 
 from localvertex._base.userinput.paths import BUCKET_FOLDER
 from localvertex._base.userinput.spelling import quote
@@ -39,6 +42,35 @@ def resolve(address: str, base: str) -> tuple[str, str]:
     if kind := images.NOT_READ.get(os.path.splitext(name)[1].lower()):
         raise BadLine(images.not_read(kind))
     return location, name
+
+
+def nearest(location: str) -> str:
+    """Return the file of this machine that a missing one may mean; empty if there is none.
+
+    It differs only in the Unicode form, in upper and lower case, in backslashes or in escapes such as `%20`.
+    """
+    found = os.path.dirname(location)
+    while found and not os.path.isdir(found):
+        found = found.rpartition("/")[0]
+    for part in unquote(location[len(found) :]).replace("\\", "/").strip("/").split("/") if found else ():
+        name = _folded_names(found).get(_folded(part))
+        if name is None:
+            return ""
+        found = f"{found}/{name}"
+    return found
+
+
+@functools.lru_cache(maxsize=16)
+def _folded_names(folder: str) -> dict[str, str]:
+    """Return the names in a folder by what is equal in all their spellings."""
+    try:
+        return {_folded(name): name for name in sorted(os.listdir(folder), reverse=True)}
+    except OSError:
+        return {}
+
+
+def _folded(name: str) -> str:
+    return unicodedata.normalize("NFC", unquote(name).casefold())
 
 
 def _is_in_bucket(address: str, base: str) -> bool:

@@ -206,4 +206,6 @@ def _of_line(where: str, look: Callable[[str], T], location: str) -> T:
     try:
         return look(location)
     except OSError as error:
-        raise OSError(f"{error.strerror or error} ({where})") from None
+        found = addresses.nearest(location) if isinstance(error, FileNotFoundError) else ""
+        hint = f"; there is {quote(found, 300)}, write the name in this form" if found else ""
+        raise OSError(f"{error.strerror or error}{hint} ({where})") from None

@@ -75,6 +75,21 @@ def decode(template: str) -> Any:
     return json.loads("".join(parts), strict=False)
 
 
+def without_empty(value: Any) -> Any:
+    """Drop what the launchers do not send: fields with an empty value, at any depth, and empty objects in lists.
+
+    After `recursive_remove_empty` of google-cloud-pipeline-components 2.22: inside lists, plain values stay even when
+    empty; in objects `0`, `false` and `''` are dropped too.
+    """
+    if isinstance(value, dict):
+        cleaned = {key: without_empty(item) for key, item in value.items()}
+        return {key: item for key, item in cleaned.items() if item}
+    if isinstance(value, list):
+        cleaned_items = [without_empty(item) for item in value]
+        return [item for item in cleaned_items if isinstance(item, int | float | str) or item]
+    return value
+
+
 def _expand(node: Any, present: set[str]) -> list[str]:
     if isinstance(node, str):
         return [node]

@@ -16,7 +16,7 @@ from localvertex.jobs import JobState
 from localvertex.jobs.status import FINAL_STATES
 from localvertex.jobs.tuning.job import TuningJob, read_tuning_job
 from localvertex.jobs.tuning.run import FILE, TuningRun
-from localvertex.jobs.tuning.study import Algorithm
+from localvertex.machines.studies.study import Algorithm
 
 _MAX_PARALLEL = 100
 """Trials that one machine may be asked to run at once."""

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterable
 from contextlib import closing
 from dataclasses import dataclass
+from typing import Any
 
 from localvertex._base.json_object import JsonObject
 from localvertex._base.userinput.spelling import camel
@@ -34,7 +35,7 @@ def page(
     """Build one page of resources in memory.
 
     Args:
-        call: The request, whose query may contain filter, orderBy, pageSize and pageToken.
+        call: The request, whose query may contain filter, orderBy, pageSize, pageToken and readMask.
         key: The key of the list in the response, e.g. pipelineJobs.
         resources: All resources of the collection.
         fields: The names that filter and order may use, in camelCase.
@@ -80,6 +81,8 @@ class Query:
     """The place of the last resource of the previous page."""
     question: tuple[str, str]
     """Filter and order as text, which are the same for all pages."""
+    mask: JsonObject
+    """The fields to return, as a tree whose leaves are empty; an empty tree returns all."""
 
     @classmethod
     def of(cls, call: Call, fields: set[str]) -> "Query":
@@ -99,6 +102,7 @@ class Query:
             size=min(call.number("pageSize", 0) or DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE),
             after=_place(call.query.get("pageToken", ""), question, len(order) + 2),
             question=question,
+            mask=_mask(call.query.get("readMask", ""), fields),
         )
 
     def select(self, resources: Iterable[Resource]) -> tuple[list[str], str]:
@@ -114,7 +118,7 @@ class Query:
 
     def response(self, key: str, resources: Iterable[Resource], token: str) -> JsonObject:
         """Build the response."""
-        return {key: [*resources]} | ({"nextPageToken": token} if token else {})
+        return {key: [_masked(each, self.mask) for each in resources]} | ({"nextPageToken": token} if token else {})
 
     @property
     def _directions(self) -> list[bool]:
@@ -140,6 +144,30 @@ def _order(order_by: str, fields: set[str]) -> tuple[tuple[str, bool], ...]:
             raise invalid(f"orderBy {order_by[:100]!r}: expected fields with 'asc' or 'desc', e.g. create_time desc")
         order.append((camel(name), direction == ["desc"]))
     return tuple(order)
+
+
+def _mask(text: str, fields: set[str]) -> JsonObject:
+    """Read `display_name,job_detail.task_details`; a field and a part of it are the whole field."""
+    mask: JsonObject = {}
+    for path in text.split(",") if text not in ("", "*") else ():
+        parts = [camel(part) for part in path.strip().split(".")]
+        if parts[0] not in fields:
+            raise invalid(f"readMask: unknown field {parts[0][:100]!r}; expected fields of the resource")
+        branch = mask
+        for part in (*parts, "*"):
+            branch = branch.setdefault(part, {})
+    return mask
+
+
+def _masked(value: Any, mask: JsonObject) -> Any:
+    """Keep the fields of a mask, in each element of a list."""
+    if not mask or "*" in mask:
+        return value
+    if isinstance(value, list):
+        return [_masked(each, mask) for each in value]
+    if not isinstance(value, dict):
+        return value
+    return {name: _masked(each, mask[camel(name)]) for name, each in value.items() if camel(name) in mask}
 
 
 def _place(token: str, question: tuple[str, str], length: int) -> Place | None:

@@ -4,11 +4,12 @@ import re
 from contextlib import AbstractContextManager
 from typing import Literal
 
+from localvertex._base.compiled.payload import without_empty
 from localvertex._base.json_object import JsonObject
 from localvertex.errors import TaskFailed
 from localvertex.executors.api_access import EndpointCall, Endpoints
 from localvertex.executors.attempt import Attempt
-from localvertex.executors.launcher import launcher_payload, without_empty, write_resource
+from localvertex.executors.launcher import launcher_payload, write_resource
 from localvertex.processes import logs
 
 LAUNCHER = "google_cloud_pipeline_components.container.v1.endpoint.{}.launcher"

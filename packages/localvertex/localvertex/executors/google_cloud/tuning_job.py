@@ -2,6 +2,7 @@
 
 from typing import ClassVar
 
+from localvertex._base.compiled.payload import without_empty
 from localvertex._base.compiled.spec import Container, Importer
 from localvertex.executors.attempt import Attempt
 from localvertex.executors.custom_job import read, run
@@ -10,13 +11,12 @@ from localvertex.executors.launcher import (
     launcher_options,
     launcher_payload,
     target,
-    without_empty,
     write_resource,
 )
 from localvertex.jobs.tuning.job import TuningJob, read_tuning_job
 from localvertex.jobs.tuning.run import TuningRun
-from localvertex.jobs.tuning.study import Algorithm
 from localvertex.jobs.tuning.suggestions import SEED
+from localvertex.machines.studies.study import Algorithm
 from localvertex.processes import logs
 
 _MODULE = "google_cloud_pipeline_components.container.v1.hyperparameter_tuning_job.launcher"

@@ -9,18 +9,14 @@ from pathlib import Path
 
 from localvertex._base.json_object import JsonObject
 from localvertex._base.userinput.errors import UserError
-from localvertex._base.userinput.spelling import quote
 from localvertex.errors import TaskFailed
 from localvertex.jobs.job import CustomJob, TrialVariables
-from localvertex.jobs.tuning.message import Message
-from localvertex.jobs.tuning.study import Study, read_study
 from localvertex.jobs.tuning.suggestions import Point, argument
+from localvertex.machines.studies.message import Message, NotLocal
+from localvertex.machines.studies.study import COUNTS, Study, read_counts, read_study
 
 METRIC_FILE = "output.metrics"
 """In the folder of a trial; cloudml-hypertune's default name."""
-
-COUNTS = {"max_trial_count": 1, "parallel_trial_count": 1, "max_failed_trial_count": 0}
-"""The counts of a job, and the minimum of each."""
 
 _FIELDS = ("display_name", "study_spec", "trial_job_spec", "encryption_spec", "labels", *COUNTS)
 
@@ -65,21 +61,6 @@ class TuningJob:
         return replace(job, trial=TrialVariables(id=trial_id, metric_file=folder / METRIC_FILE))
 
 
-def read_counts(message: JsonObject) -> list[int]:
-    """Return the maximum number of trials, of parallel trials and of failures.
-
-    Raises:
-        UserError: A number is invalid.
-    """
-    counts = []
-    for name, least in COUNTS.items():
-        count = message.get(name, 0)
-        if not isinstance(count, int) or isinstance(count, bool) or count < least:
-            raise UserError(f"expected an integer of at least {least}, found {quote(count)}", path=name)
-        counts.append(count)
-    return counts
-
-
 def read_tuning_job(message: JsonObject, read_job: ReadJob) -> TuningJob:
     """Check a HyperparameterTuningJob message as Google's launcher sends it, and build the job.
 
@@ -95,7 +76,7 @@ def read_tuning_job(message: JsonObject, read_job: ReadJob) -> TuningJob:
         counts = read_counts(message)
         study = read_study(fields.value("study_spec", {}))
     except UserError as error:
-        text = f"Vertex AI would refuse this tuning job: {error}"
+        text = str(error) if isinstance(error, NotLocal) else f"Vertex AI would refuse this tuning job: {error}"
         raise TaskFailed(text, exit_code=_EXIT_USER_ERROR, is_retryable=False) from None
     name = str(message.get("display_name", ""))
     custom_job = read_job({"display_name": name, "job_spec": message.get("trial_job_spec", {})})

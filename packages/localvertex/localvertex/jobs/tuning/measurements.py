@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from localvertex._base.json_object import JsonObject
-from localvertex.jobs.tuning.study import Metric, Selection, Study
+from localvertex.machines.studies.study import Metric, Selection, Study
 
 _OTHER_FIELDS = ("timestamp", "trial", "global_step", "checkpoint_path")
 

@@ -8,8 +8,8 @@ import math
 import random
 from collections.abc import Iterator, Sequence
 
-from localvertex.jobs.tuning.parameters import Parameter, Scale, Value, ValueKind
-from localvertex.jobs.tuning.study import Algorithm, Study
+from localvertex.machines.studies.parameters import Parameter, Scale, Value, ValueKind
+from localvertex.machines.studies.study import Algorithm, Study
 
 SEED = 0
 """The seed of all random searches, so that a run can be repeated."""

@@ -24,6 +24,7 @@ from localvertex.machines.pipeline.rules import (
 )
 from localvertex.machines.rules import prediction
 from localvertex.machines.rules.rules import check_job
+from localvertex.machines.studies.study import check_tuning_job
 
 _PREDICTION = {
     "DeployModel": ("deployed_model.dedicated_resources", prediction.ONLINE),
@@ -120,13 +121,14 @@ def _check_step(step: Step, seen: Examination, region: str, today: date) -> None
     _note_defaults(payload, seen)
 
 
-def check_payload(payload: Payload, *, region: str, today: date) -> list[Finding]:
+def check_payload(payload: Payload, *, region: str, today: date, runs_here: bool = False) -> list[Finding]:
     """Check the job that a launcher will send: a training, a tuning, a deployment or a batch prediction.
 
     Args:
         payload: The job.
         region: Where the pipeline is to run; empty if it is not known.
         today: The day for end-of-support dates.
+        runs_here: Whether the job is to run on this machine.
 
     Returns:
         Findings with their paths in the pipeline's file.
@@ -140,6 +142,7 @@ def check_payload(payload: Payload, *, region: str, today: date) -> list[Finding
     else:
         path = "trial_job_spec"
         check_job(payload.job.get(path, {}), reading, region=where, today=today, component=True, path=path)
+        check_tuning_job(payload.job, reading, runs_here=runs_here)
     seen = _in_pipeline(reading.findings, payload, reading)
     _check_artifacts(payload, seen)
     _check_known(payload, f"{path}.worker_pool_specs", payload.job.get(path), seen)

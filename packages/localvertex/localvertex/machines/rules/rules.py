@@ -71,6 +71,7 @@ RULES: dict[str, str] = {
     "small-machine": "n1-highmem-2 with a GPU",
     "spot-without-restart": "Spot with several replicas but without restart_job_on_worker_restart",
     "step-resources": "an ordinary step that requests more than 96 CPUs or 624 GB, or less than 1 MB",
+    "study": "a study or a number of trials that Vertex AI refuses (error) or advises against (warning)",
     "tensorboard-account": "a TensorBoard without a service account that writes to it",
     "tpu": "a TPU machine with the wrong accelerators, topology, replicas or strategy, or beside other pools",
     "training-cached": "a training task whose result may come from the cache",

@@ -3,13 +3,11 @@
 Values that depend on the run itself are checked when the job starts.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import date
 from typing import Any
 
-from localvertex._base.compiled.parameters import restore_integers
 from localvertex._base.compiled.spec import Pipeline
-from localvertex._base.nested import parts
 from localvertex._base.userinput.errors import UserError
 from localvertex.containers.choice import Choice
 from localvertex.containers.stand_ins import source_of
@@ -17,17 +15,13 @@ from localvertex.executors.custom_job import CustomJobExecutor
 from localvertex.executors.google_cloud.batch_predict import BatchPredictExecutor
 from localvertex.executors.google_cloud.model_deploy import ModelDeployExecutor
 from localvertex.executors.google_cloud.tuning_job import TuningJobExecutor
-from localvertex.executors.launcher import without_empty
 from localvertex.jobs.job import missing_command
-from localvertex.jobs.tuning.job import COUNTS, read_counts
-from localvertex.jobs.tuning.study import read_study
 from localvertex.machines.job.values import RuntimeValue
 from localvertex.machines.pipeline.check import check_payload
 from localvertex.machines.pipeline.graph import Graph
 from localvertex.machines.pipeline.payload import Payload, build
 
 _POOLS = "job_spec.worker_pool_specs"
-_STUDY = "study_spec"
 
 
 def refusals(
@@ -45,8 +39,8 @@ def refusals(
         region: The region of the run.
         choice: How containers run, and what the user has named in place of images.
     """
-    custom_job, tuning_job = CustomJobExecutor().accepts, TuningJobExecutor().accepts
-    checked = (custom_job, tuning_job, ModelDeployExecutor().accepts, BatchPredictExecutor().accepts)
+    custom_job = CustomJobExecutor().accepts
+    checked = (custom_job, TuningJobExecutor().accepts, ModelDeployExecutor().accepts, BatchPredictExecutor().accepts)
     if not any(accepts(each) for each in pipeline.executors.values() for accepts in checked):
         return []
     given = {name: value for name, value in values.items() if value is not None}
@@ -61,13 +55,11 @@ def refusals(
             if payload is None:
                 found.append(f"{step.container.path}.args: the payload of {step.name!r} is not a JSON object")
                 continue
-            findings = check_payload(payload, region=region, today=date.today())
+            findings = check_payload(payload, region=region, today=date.today(), runs_here=True)
             errors = [each for each in findings if each.severity == "error"]
             found += [f"{_shown(each.path)}: {each.message}{each.nearest}" for each in errors]
             if custom_job(step.container):
                 found += _missing_commands(payload, choice, step.container.path)
-            elif tuning_job(step.container):
-                found += _of_study(payload)
     except UserError as error:
         return [str(error)]
     return list(dict.fromkeys(found))
@@ -90,22 +82,6 @@ def _is_known(pool: Any) -> bool:
     if not isinstance(container, dict):
         return False
     return not any(isinstance(container.get(name), RuntimeValue) for name in ("command", "image_uri"))
-
-
-def _of_study(payload: Payload) -> Iterator[str]:
-    job = {name: restore_integers(value) for name, value in without_empty(payload.job).items()}
-    if not any(isinstance(each, RuntimeValue) for each in parts(job.get(_STUDY))):
-        yield from _reason(payload, lambda: read_study(job.get(_STUDY, {})))
-    if not any(isinstance(job.get(name), RuntimeValue) for name in COUNTS):
-        yield from _reason(payload, lambda: read_counts(job))
-
-
-def _reason(payload: Payload, read: Callable[[], object]) -> Iterator[str]:
-    """Yield why a part of the job cannot be read, with its path in the file."""
-    try:
-        read()
-    except UserError as error:
-        yield f"{_path(payload, error.path)}: {error.text}"
 
 
 def _path(payload: Payload, path: str) -> str:

@@ -9,6 +9,7 @@ from kfp import dsl
 
 import localvertex
 from localvertex import jobs
+from localvertex.containers.options import ContainerOptions
 from localvertex.processes.processes import Processes
 from localvertex.values.buckets import OutsideBucket
 from vertex_testing.runs import STEP, Command, Compile, Execute, FindTask
@@ -83,6 +84,49 @@ def test_parameters_importers_and_paths_are_those_of_the_folder(execute: Execute
     copied = task(record, "use")["outputs"]["artifacts"]["copied"][0]["uri"]
     assert Path(copied).read_text() == "B"
     assert (data / "folder" / "b.txt").read_text() == "B", "the user's file is copied, not moved"
+
+
+SCRIPT = """\
+n=folder; cat /gcs/data/folder/a.txt "/gcs/data/folder/b.txt" </gcs/data/$n/a.txt > "${OUT:-$0}"
+cat /gcs/data/$n/b.txt>>/gcs/data/out.txt; echo not/gcs/data >> "${OUT:-$0}"
+"""
+
+
+@dsl.container_component
+def script(text: dsl.OutputPath(str)) -> dsl.ContainerSpec:  # type: ignore[valid-type]
+    return dsl.ContainerSpec(image="any", command=["sh", "-euc", SCRIPT], args=[text])
+
+
+@dsl.pipeline(name="scripts")
+def scripts(out: str) -> None:
+    from google_cloud_pipeline_components.v1.custom_job import CustomTrainingJobOp
+
+    first = script()
+    env = [{"name": "OUT", "value": out}]
+    container = {"image_uri": "any", "command": ["bash", "-c"], "args": [SCRIPT], "env": env}
+    CustomTrainingJobOp(
+        display_name="script",
+        worker_pool_specs=[
+            {"container_spec": container, "machine_spec": {"machine_type": "n1-standard-4"}, "replica_count": 1}
+        ],
+    ).after(first)
+
+
+@pytest.mark.parametrize(
+    "way",
+    [
+        {"containers": ContainerOptions(allow_host_commands=True)},
+        {"command_prefixes": {"any": ("env",)}},
+    ],
+)
+def test_a_script_of_an_image_finds_its_buckets_outside_the_sandbox(
+    execute: Execute, task: FindTask, root: Path, way: dict[str, Any]
+) -> None:
+    record = execute(scripts, {"out": str(root / "data" / "job.txt")}, gcs_root=root, **way)
+    assert record["state"] == "SUCCEEDED", record["error"]
+    assert task(record, "script")["outputs"]["parameters"]["text"] == "ABnot/gcs/data\n"
+    assert (root / "data" / "job.txt").read_text() == "ABnot/gcs/data\n"
+    assert (root / "data" / "out.txt").read_text() == "BB"
 
 
 def test_a_step_is_found_in_the_cache_only_with_the_same_buckets(

@@ -117,6 +117,38 @@ def test_missing_images_name_their_line(tmp_path: Path) -> None:
         next(source.images()).read()
 
 
+@pytest.mark.parametrize(
+    ("written", "on_disk"),
+    [
+        ("Cafe\u0301/1.jpg", "Caf\u00e9/1.jpg"),
+        ("Caf\u00e9/1.jpg", "Cafe\u0301/1.jpg"),
+        ("IMG/Photo.jpg", "img/photo.JPG"),
+        ("img\\photo.jpg", "img/photo.jpg"),
+        ("a%20b/1%20.jpg", "a b/1 .jpg"),
+        ("a b.jpg", "a%20b.jpg"),
+        ("Bilder\\STRASSE%20Caf\u00e9.jpg", "bilder/stra\u00dfe cafe\u0301.jpg"),
+    ],
+)
+def test_a_missing_image_names_the_file_that_is_probably_meant(tmp_path: Path, written: str, on_disk: str) -> None:
+    (tmp_path / on_disk).parent.mkdir(exist_ok=True)
+    (tmp_path / on_disk).write_bytes(b"x")
+    source = opened(tmp_path / "m.csv", f"{written},a", "2.jpg,b")
+    image = next(source.images())
+    for look in (image.read, image.identity):
+        with pytest.raises(OSError, match=r"\(m.csv:1\)$") as caught:
+            look()
+        assert repr(str(tmp_path / on_disk)) in str(caught.value)
+
+
+def test_a_missing_image_is_not_searched_outside_its_folder(tmp_path: Path) -> None:
+    (tmp_path / "secret.jpg").write_bytes(b"x")
+    (tmp_path / "data").mkdir()
+    source = opened(tmp_path / "data" / "m.csv", "%2e%2e/Secret.jpg,a", "x/%2e%2e%2fsecret.jpg,b")
+    for image in source.images():
+        with pytest.raises(OSError, match=r"^No such file or directory \(m.csv:\d\)$"):
+            image.read()
+
+
 BAD: dict[str, Callable[[int], bytes]] = {
     "not JSON": lambda i: f'{{"imageGcsUri": "gs://images/{i}.jpg"'.encode(),
     "nested too deeply": lambda i: b"[" * 10_000,

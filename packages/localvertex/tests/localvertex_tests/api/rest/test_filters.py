@@ -147,7 +147,7 @@ def test_a_token_of_another_query_is_refused() -> None:
             listed(resources, pageToken=wrong)
 
 
-def test_order_and_other_locations() -> None:
+def test_order_other_locations_and_masks() -> None:
     resources = [resource(1, state="B"), resource(2, state="A"), resource(3, state="B")]
     assert numbers(listed(resources, orderBy="state, create_time desc")) == [2, 3, 1]
     assert numbers(listed(resources, orderBy="state desc,create_time")) == [1, 3, 2]
@@ -155,5 +155,26 @@ def test_order_and_other_locations() -> None:
         listed(resources, orderBy="state upwards")
     elsewhere = {"name": "projects/p/locations/other/things/9"}
     assert numbers(listed([*resources, elsewhere])) == [3, 2, 1]
+    assert listed([ONE], readMask="display_name,labels.team")["things"] == [
+        {"displayName": "train-a", "labels": {"team": "vision"}}
+    ]
+    assert listed([ONE], readMask="*")["things"] == [ONE]
+    with pytest.raises(ApiError, match="readMask"):
+        listed([], readMask="colour")
     with pytest.raises(ApiError, match="pageSize"):
         listed([ONE], pageSize="-1")
+
+
+def test_a_mask_goes_through_the_elements_of_a_list() -> None:
+    tasks = [{"taskName": "a", "execution": {"name": "x", "metadata": {"k": 1}}}, {"taskName": "b", "state": "FAILED"}]
+    one = resource(1, tags=tasks)
+
+    def masked(mask: str) -> Any:
+        return listed([one], readMask=mask)["things"]
+
+    assert masked("tags.task_name") == [{"tags": [{"taskName": "a"}, {"taskName": "b"}]}]
+    assert masked("tags.execution.name,tags.state") == [{"tags": [{"execution": {"name": "x"}}, {"state": "FAILED"}]}]
+    assert masked("tags.execution,tags.execution.name,name") == [
+        {"name": one["name"], "tags": [{"execution": tasks[0]["execution"]}, {}]}
+    ]
+    assert masked("tags.taskName,tags") == [{"tags": tasks}]

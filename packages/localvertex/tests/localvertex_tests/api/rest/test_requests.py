@@ -117,6 +117,7 @@ def test_requests_that_a_foreign_web_page_could_send_are_refused(
         ({"orderBy": "colour"}, "orderBy"),
         ({"pageSize": "-1"}, "pageSize"),
         ({"pageToken": "abc"}, "pageToken"),
+        ({"readMask": "colour"}, "readMask"),
     ],
 )
 def test_a_wrong_query_is_refused_with_the_reason(server: Server, query: dict[str, str], reason: str) -> None:

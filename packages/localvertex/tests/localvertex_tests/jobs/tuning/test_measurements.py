@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from localvertex.jobs.tuning.measurements import MetricFile
-from localvertex.jobs.tuning.study import read_study
+from localvertex.machines.studies.study import read_study
 
 PARAMETER = {"parameter_id": "units", "integer_value_spec": {"min_value": 1, "max_value": 3}}
 

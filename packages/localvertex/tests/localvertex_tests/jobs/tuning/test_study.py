@@ -10,9 +10,9 @@ import pytest
 
 from localvertex._base.userinput.errors import UserError
 from localvertex.jobs.tuning.measurements import Measurement
-from localvertex.jobs.tuning.study import Study, read_study
 from localvertex.jobs.tuning.suggestions import Point, argument, suggestions
 from localvertex.jobs.tuning.trial import Trial, as_client_json
+from localvertex.machines.studies.study import Study, read_study
 
 KIND = {"parameter_id": "kind", "categorical_value_spec": {"values": ["a", "b"]}}
 SIZE = {"parameter_id": "size", "discrete_value_spec": {"values": [16, 32.0, 0.5]}}
@@ -142,7 +142,7 @@ def test_a_parameter_that_breaks_a_rule_is_refused(parameter: dict[str, Any], me
         ({"metrics": [{"metric_id": "x", "safety_config": {}}]}, "safe search does not run locally"),
         ({"algorithm": "GRID_SEARCH", "parameters": [RATE]}, "GRID_SEARCH takes no double_value_spec (rate)"),
         ({"algorithm": 1}, "study_spec.algorithm: expected ALGORITHM_UNSPECIFIED, GRID_SEARCH or RANDOM_SEARCH"),
-        ({"median_automated_stopping_spec": {}}, "study_spec: unknown field 'median_automated_stopping_spec'"),
+        ({"median_automated_stopping_spec": {}}, "study_spec.median_automated_stopping_spec: it does not run locally"),
     ],
 )
 def test_a_study_that_breaks_a_rule_is_refused(fields: dict[str, Any], message: str) -> None:

@@ -53,6 +53,14 @@ def model_update_and_list() -> Any:
     return [model.display_name, model.description, [each.display_name for each in listed]]
 
 
+@flow([["masked", ""]])
+def model_list_with_a_read_mask() -> Any:
+    model = upload("masked", description="left out")
+    parent, _, _ = model.resource_name.rpartition("/models/")
+    request = {"parent": parent, "filter": 'display_name="masked"', "read_mask": {"paths": ["display_name"]}}
+    return [[each.display_name, each.description] for each in model.api_client.list_models(request=request)]
+
+
 @flow(exceptions.NotFound)
 def model_get_that_is_missing() -> Any:
     aiplatform.Model("absent")

@@ -101,6 +101,17 @@ def job_list() -> Any:
     return [[each.name for each in jobs] for jobs in (found, aiplatform.PipelineJob.list(filter="labels.number=1"))]
 
 
+@flow([["in-short"], "training", []])
+def job_list_in_a_simple_view() -> Any:
+    submitted("in-short").wait()
+    found = aiplatform.PipelineJob.list(filter="display_name=in-short", enable_simple_view=True)
+    return [
+        [each.name for each in found],
+        found[0].pipeline_spec["pipelineInfo"]["name"],
+        [*found[0].gca_resource.job_detail.task_details],
+    ]
+
+
 @flow(exceptions.InvalidArgument)
 def job_list_with_a_wrong_filter() -> Any:
     aiplatform.PipelineJob.list(filter="(((")

@@ -7,9 +7,18 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
+from localvertex._base.compiled.parameters import restore_integers
+from localvertex._base.compiled.payload import without_empty
+from localvertex._base.json_object import JsonObject
+from localvertex._base.nested import parts
 from localvertex._base.userinput.errors import UserError
-from localvertex.jobs.tuning.message import Message
-from localvertex.jobs.tuning.parameters import Parameter, ValueKind, read_parameter
+from localvertex.machines.job.shape import Reading
+from localvertex.machines.job.values import RuntimeValue
+from localvertex.machines.studies.message import Message, NotLocal, Unadvised, wrong_number
+from localvertex.machines.studies.parameters import Parameter, ValueKind, read_parameter
+
+COUNTS = {"max_trial_count": 1, "parallel_trial_count": 1, "max_failed_trial_count": 0}
+"""The counts of a job, and the minimum of each."""
 
 
 class Algorithm(IntEnum):
@@ -61,6 +70,28 @@ class Study:
     selection: Selection = Selection.MEASUREMENT_SELECTION_TYPE_UNSPECIFIED
 
 
+def check_tuning_job(job: JsonObject, reading: Reading, *, runs_here: bool = False) -> None:
+    """Add what `read_study` and `read_counts` refuse of a HyperparameterTuningJob, as far as its values are known.
+
+    Args:
+        job: The message with names in snake_case; the job of the trials is not read.
+        reading: Gets the findings.
+        runs_here: Whether the job is to run on this machine, where more is refused than by the service.
+    """
+    fields = restore_integers(without_empty(job))
+    counts = {name: fields.get(name, 0) for name in COUNTS}
+    for part, read in ((fields.get("study_spec", {}), read_study), (counts, read_counts)):
+        if any(isinstance(each, RuntimeValue) for each in parts(part)):
+            continue
+        try:
+            read(part)
+        except UserError as error:
+            if runs_here or not isinstance(error, NotLocal | Unadvised):
+                reading.error("study", error.path, error.text)
+            elif isinstance(error, Unadvised):
+                reading.warning("study", error.path, f"{error.text} (StudySpec in the API reference)")
+
+
 def read_study(value: Any) -> Study:
     """Read a StudySpec.
 
@@ -92,8 +123,21 @@ def read_study(value: Any) -> Study:
     )
 
 
+def read_counts(message: JsonObject) -> list[int]:
+    """Return the maximum number of trials, of parallel trials and of failures.
+
+    Raises:
+        UserError: A number is invalid.
+    """
+    counts = []
+    for name, least in COUNTS.items():
+        count = message.get(name, 0)
+        if not isinstance(count, int) or isinstance(count, bool) or count < least:
+            raise wrong_number(f"an integer of at least {least}", count, name)
+        counts.append(count)
+    return counts
+
+
 def _read_metric(value: Any, path: str) -> Metric:
-    message = Message(value, path, ("metric_id", "goal", "safety_config"))
-    if message.has("safety_config"):
-        raise UserError("safe search does not run locally; remove it", path=message.name_of("safety_config"))
+    message = Message(value, path, ("metric_id", "goal"))
     return Metric(name=message.identifier("metric_id"), goal=message.enumeration("goal", Goal))

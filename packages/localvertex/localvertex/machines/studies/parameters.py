@@ -7,7 +7,7 @@ from typing import Any
 from localvertex._base.json_object import JsonObject
 from localvertex._base.userinput.errors import UserError
 from localvertex._base.userinput.spelling import join_or, quote
-from localvertex.jobs.tuning.message import Message, parse_number
+from localvertex.machines.studies.message import Message, Unadvised, parse_number
 
 Value = str | int | float
 
@@ -62,7 +62,7 @@ def read_parameter(value: Any, path: str) -> Parameter:
     Raises:
         UserError: It breaks a rule of the API; the error names the field.
     """
-    message = Message(value, path, ("parameter_id", "scale_type", "conditional_parameter_specs", *ValueKind))
+    message = Message(value, path, ("parameter_id", "scale_type", *ValueKind))
     name = message.identifier("parameter_id")
     kinds = [kind for kind in ValueKind if message.has(kind)]
     if len(kinds) != 1:
@@ -74,15 +74,13 @@ def read_parameter(value: Any, path: str) -> Parameter:
     fields = ("min_value", "max_value") if is_range else ("values",)
     space = Message(message.value(kind, {}), space_path, (*fields, "default_value"))
     if space.has("default_value"):
-        raise UserError("hyperparameter tuning jobs do not support it; remove it", path=space.name_of("default_value"))
+        raise Unadvised("hyperparameter tuning jobs do not support it; remove it", path=space.name_of("default_value"))
     parameter = Parameter(name=name, kind=kind, path=path, scale=scale, **_feasible_space(space, kind))
     if kind is ValueKind.CATEGORICAL and scale is not Scale.SCALE_TYPE_UNSPECIFIED:
-        raise UserError("leave it unset for a categorical parameter", path=f"{message.name_of('scale_type')} ({name})")
+        path = f"{message.name_of('scale_type')} ({name})"
+        raise Unadvised("leave it unset for a categorical parameter", path=path)
     if scale.is_logarithmic and (low := min([parameter.minimum] if is_range else map(float, parameter.values))) <= 0:
         raise UserError(f"{scale.name} needs values above 0, found {low:g}", path=space_path)
-    if message.items("conditional_parameter_specs"):
-        path = f"{message.name_of('conditional_parameter_specs')} ({name})"
-        raise UserError("conditional parameters do not run locally; give all to each trial", path=path)
     return parameter
 
 
@@ -97,10 +95,10 @@ def _feasible_space(space: Message, kind: ValueKind) -> JsonObject:
     if not values:
         raise UserError("the list of values is empty", path=space.path)
     if kind is ValueKind.DISCRETE and len(values) > _MAX_DISCRETE_VALUES:
-        raise UserError(f"at most {_MAX_DISCRETE_VALUES} values are possible, found {len(values)}", path=space.path)
+        raise Unadvised(f"at most {_MAX_DISCRETE_VALUES} values are possible, found {len(values)}", path=space.path)
     for position, value in enumerate(values):
         if any(_is_same(value, each) for each in values[:position]):
-            raise UserError(f"the value {quote(value)} is repeated", path=space.path)
+            raise Unadvised(f"the value {quote(value)} is repeated", path=space.path)
     return {"values": values}
 
 

@@ -10,6 +10,28 @@ from localvertex._base.userinput.spelling import did_you_mean, join_or, quote
 Enumeration = TypeVar("Enumeration", bound=IntEnum)
 
 
+_NOT_LOCAL = {
+    **dict.fromkeys(
+        (
+            *("decay_curve_stopping_spec", "median_automated_stopping_spec", "convex_automated_stopping_spec"),
+            *("observation_noise", "study_stopping_config"),
+        ),
+        "it does not run locally; remove it",
+    ),
+    "safety_config": "safe search does not run locally; remove it",
+    "conditional_parameter_specs": "conditional parameters do not run locally; give all to each trial",
+}
+"""Field of the API -> why a study with it does not run here."""
+
+
+class NotLocal(UserError):
+    """Vertex AI takes this, and it does not run here."""
+
+
+class Unadvised(UserError):
+    """The API reference advises against this; it does not say that the service refuses it."""
+
+
 class Message:
     """An object of a message; `path` names it in errors."""
 
@@ -22,7 +44,10 @@ class Message:
         if not isinstance(value, dict):
             raise UserError(f"expected an object, found {quote(value)}", path=path)
         for name in value:
-            if name not in names:
+            if name in _NOT_LOCAL and value[name] != []:
+                label = f" ({value['parameter_id']})" if "parameter_id" in value else ""
+                raise NotLocal(_NOT_LOCAL[name], path=f"{path}.{name}{label}")
+            if name not in (*names, *_NOT_LOCAL):
                 raise UserError(f"unknown field {quote(name)}{did_you_mean(str(name), names)}", path=path)
         self.path, self._fields = path, value
 
@@ -82,5 +107,11 @@ def parse_number(value: Any, path: str) -> float:
         UserError: It is not one.
     """
     if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
-        raise UserError(f"expected a number, found {quote(value)}", path=path)
+        raise wrong_number("a number", value, path)
     return value
+
+
+def wrong_number(expected: str, value: Any, path: str) -> UserError:
+    """Return the error for a value that is not a number; JSON of the REST API may have one in quotes."""
+    is_quoted = isinstance(value, str) and value[-1:].isdecimal()
+    return (Unadvised if is_quoted else UserError)(f"expected {expected}, found {quote(value)}", path=path)
