@@ -102,13 +102,14 @@ class _Draws:
         self._own = _generators_of(*owners)
         # Exchanging NumPy's generator takes 1 microsecond, copying its state 100.
         self._numbers = np.random.MT19937(0)
+        self._python = _Python()
         self._before: Any = None
         self._after: Any = None
 
     def begin(self, *parts: int | str) -> None:
         """Draw as the parts of a seed say, or go on without any where `end` was called."""
         numbers = _NUMPY.get_bit_generator()
-        self._before = random.getstate(), [each.get_state() for each in _torch_generators()], numbers
+        self._before = self._python.state(), [each.get_state() for each in _torch_generators()], numbers
         _NUMPY.set_bit_generator(self._numbers)
         if parts:
             self.seed(*parts)
@@ -119,9 +120,10 @@ class _Draws:
         """Put the generators back."""
         if continues:
             self._after = random.getstate(), [each.get_state() for each in _torch_generators()]
-        *others, numbers = self._before
+        python, of_torch, numbers = self._before
         _NUMPY.set_bit_generator(numbers)
-        _restore(*others)
+        _restore(python, of_torch)
+        self._python.keep(python)
 
     def seed(self, *parts: int | str) -> None:
         """Seed the global generators and those found."""
@@ -137,6 +139,37 @@ class _Draws:
                 generator.bit_generator.state = type(generator.bit_generator)(seed).state
             else:
                 generator.seed(seed % 2**32)
+
+
+class _Python:
+    """The state of Python's generator, which takes 20 microseconds to read: read again only if it has changed.
+
+    It has not if its next 32 bits are those that were next when it was put back, and no number of `gauss` has been
+    taken. They are looked at in each case, so that a resumed run has the same state as one that was not interrupted:
+    where they were the first of 624 words, the state is that before the first of the next words.
+    """
+
+    def __init__(self) -> None:
+        self._kept: Any = None
+        self._next = -1
+
+    def state(self) -> Any:
+        """Return the state, which is then behind by 32 bits."""
+        bits = random.getrandbits(32)
+        if bits == self._next and _python_gauss() == self._kept[2]:
+            return self._kept
+        version, words, gauss = random.getstate()
+        self._next = bits
+        return version, (*words[:-1], words[-1] - 1), gauss
+
+    def keep(self, state: Any) -> None:
+        """Keep the state that the generator has now."""
+        self._kept = state
+
+
+def _python_gauss() -> float | None:
+    found: float | None = random.getstate.__self__.gauss_next  # type: ignore[attr-defined]
+    return found
 
 
 def _torch_generators() -> list[Any]:
@@ -229,11 +262,12 @@ def _batches(loader: Any, position: Position, seed: int, rank: int, num_workers:
         if is_whole and (is_distributed or is_random or type(source) is data.SequentialSampler):
 
             def ordered(epoch: int, first: int) -> Iterator[Any]:
-                for number in range(first, len(found)):
-                    start, stop = number * size, min(number * size + size, count)
-                    yield share(
-                        samplers.order(start, stop, seed, epoch, count).tolist() if is_shuffled else range(start, stop)
-                    )
+                for ahead in range(first, len(found), _NUM_DRAWN_AHEAD):
+                    start, stop = ahead * size, min((ahead + _NUM_DRAWN_AHEAD) * size, len(found) * size, count)
+                    each: Any = range(start, stop)
+                    if is_shuffled:
+                        each = samplers.order(start, stop, seed, epoch, count).tolist()
+                    yield from (share(each[place : place + size]) for place in range(0, stop - start, size))
 
             found = _Batches(position, lambda: count // size if inner.drop_last else -(-count // size), ordered)
             return found
