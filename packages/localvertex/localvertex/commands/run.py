@@ -54,8 +54,16 @@ def _stand_ins(content: JsonObject) -> str:
     file = load(pipeline_copy(run_dir))
     found = Configuration.of_json(content.get("configuration", {}))
     repository = Repository.of(file.pipeline, content["file"], StandIns(found).sources)
-    has_buckets = bool(content["gcs_root"])
-    return text_of(after(file.pipeline, steps, repository, found, run_dir=run_dir, has_buckets=has_buckets), found)
+    tables = after(
+        file.pipeline,
+        steps,
+        repository,
+        found,
+        values=content["parameters"],
+        run_dir=run_dir,
+        has_buckets=bool(content["gcs_root"]),
+    )
+    return text_of(tables, found)
 
 
 def run_options(options: argparse.Namespace) -> Options:
