@@ -46,7 +46,11 @@ class Interpreter:
 
     def has(self, module: str) -> bool:
         """Return whether it finds a top-level module, without importing anything."""
-        return module in sys.builtin_module_names or PathFinder.find_spec(module, [*self.search_path]) is not None
+        if module in sys.builtin_module_names or PathFinder.find_spec(module, [*self.search_path]):
+            return True
+        # pip leaves a program that finds what is installed as editable.
+        finders = (file for folder in self.packages for file in Path(folder).glob("__editable__*_finder.py"))
+        return any(f"'{module}'" in each.read_text(encoding="utf-8") for each in finders)
 
 
 OWN = Interpreter(

@@ -1,51 +1,117 @@
-"""Python steps that need what only their base image or another interpreter has: found before they start.
+"""Code that needs what only its image or another interpreter has: found before it starts.
 
-Only the text of a step is read, and nothing is imported.
+That of Python steps, and of containers that run Python of a source folder. Only text is read, and nothing is imported;
+what the folder has is followed, so that all its missing modules are known at once.
 """
 
 import ast
+import os
 import re
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
-from localvertex._base.compiled.spec import Pipeline
+from localvertex._base.compiled.spec import Container, Pipeline
 from localvertex.containers.choice import Choice
-from localvertex.containers.stand_ins import advice, is_plain
+from localvertex.containers.programs import python_target
+from localvertex.containers.stand_ins import StandIn, advice, is_plain
 from localvertex.errors import Refusal
 from localvertex.executors.python_step import PythonStepExecutor, installs_packages
 from localvertex.processes.interpreters import OWN
 from localvertex.values.repository import Repository
 
 _MAY_FIND_MORE = re.compile(r"\bpip\b|\bsys\.path\b|\bsite\b|PYTHONPATH")
-"""Steps that install packages or look for modules themselves."""
+"""Code that installs packages or looks for modules itself."""
+
+_COMMENT = re.compile("#.*")
 
 
 def refusals(pipeline: Pipeline, choice: Choice, repository: Repository) -> Iterator[str]:
-    """Yield one reason for each module that a Python step needs and cannot import."""
+    """Yield one reason for each module that Python code needs and cannot import."""
     for container in pipeline.containers:
-        if container.replacement or not PythonStepExecutor().accepts(container):
-            continue
-        stand_in, source = choice.stand_ins.of(container.image, container.command), container.command[-1]
+        stand_in = choice.stand_ins.of(container.image, (*container.command, *container.args))
+        is_step = not container.replacement and PythonStepExecutor().accepts(container)
         python, installs = stand_in.python, installs_packages(container.command) or bool(stand_in.packages)
-        if python is not OWN and not python.has("kfp") and not installs:
+        if is_step and python is not OWN and not python.has("kfp") and not installs:
             text = f"{python.path} has no kfp, which the step needs; run: {python.path} -m pip install kfp"
             yield f"{container.path}: {text}"
-        finds_more = installs or is_plain(container.image) or _MAY_FIND_MORE.search(source)
-        for module in () if finds_more else _imported(source) - sys.stdlib_module_names:
-            if not stand_in.finds(module):
-                way_on = advice(container.image, module, repository)
-                text = f"{container.path}: {way_on}"
-                yield Refusal(text, step=container.path, table=way_on.table, content=way_on.content)
+        if installs or is_plain(container.image) or "PYTHONPATH" in container.env:
+            continue
+        for module in sorted(_of_step(container, stand_in) if is_step else _of_command(container, stand_in)):
+            way_on = advice(container.image, module, repository)
+            text = f"{container.path}: {way_on}"
+            yield Refusal(text, step=container.path, table=way_on.table, content=way_on.content)
 
 
-def _imported(source: str) -> set[str]:
-    """Return the modules that a component imports in any case: at the beginning of its file or its function."""
+def _of_step(container: Container, stand_in: StandIn) -> set[str]:
+    """Return the missing modules of a Python step: its function runs."""
+    source = container.command[-1]
+    functions = [each for each in _parsed(source).body if isinstance(each, ast.FunctionDef)]
+    body = "\n".join(ast.unparse(each) for each in functions[-1].body) if functions else ""
+    return _missing(f"{source}\n{body}", stand_in)
+
+
+def _of_command(container: Container, stand_in: StandIn) -> set[str]:
+    """Return the missing modules of a container that runs Python in place of its image."""
+    words = [*container.replacement, *container.args]
+    kind, _, name = python_target(words) if stand_in.path and words[:1] == ["python3"] else ("", 0, "")
+    if kind == "module":
+        return _missing(f"import {name}, {name}.__main__", stand_in)
+    file = Path(name)
+    return _missing(_text(file), stand_in, file.parent) if kind == "file" and file.is_file() else set()
+
+
+def _missing(source: str, stand_in: StandIn, script_folder: Path | None = None) -> set[str]:
+    """Return the modules that code imports in any case, and that neither its folders nor its interpreter have.
+
+    Args:
+        source: The code.
+        stand_in: What runs in place of its image.
+        script_folder: The folder of its script.
+    """
+    paths = map(Path, filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)))
+    folders = [each for each in (script_folder, stand_in.path, *paths) if each]
+    waiting, missing, seen = [(source, "")], set[str](), {*sys.stdlib_module_names}
+    while waiting:
+        text, package = waiting.pop()
+        if _MAY_FIND_MORE.search(_COMMENT.sub("", text)):
+            return set()
+        for name in _imported(text, package) - seen:
+            seen.add(name)
+            path = name.replace(".", "/")
+            files = [each / inner for each in folders for inner in (f"{path}/__init__.py", f"{path}.py")]
+            if file := next((each for each in files if each.is_file()), None):
+                waiting.append((_text(file), name if file.name == "__init__.py" else name.rpartition(".")[0]))
+            elif "." not in name and not stand_in.finds(name):
+                # A folder without a file of its own, or a module in another language.
+                is_here = any((each / name).is_dir() or [*each.glob(f"{name}.*")] for each in folders)
+                missing |= set() if is_here else {name}
+    return missing
+
+
+def _imported(source: str, package: str) -> set[str]:
+    """Return the modules that code imports in any case, each with the packages in which it is."""
+    names = set()
+    for each in _parsed(source).body:
+        if isinstance(each, ast.Import):
+            names |= {alias.name for alias in each.names}
+        elif isinstance(each, ast.ImportFrom):
+            parts = package.split(".") if each.level else []
+            base = ".".join(filter(None, [*parts[: len(parts) + 1 - each.level], each.module]))
+            names |= {f"{base}.{alias.name}" if base else alias.name for alias in each.names}
+    parts_of = [each.split(".") for each in names]
+    return {".".join(parts[: number + 1]) for parts in parts_of for number in range(len(parts))}
+
+
+def _parsed(source: str) -> ast.Module:
     try:
-        tree = ast.parse(source)
+        return ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return set()
-    functions = [each for each in tree.body if isinstance(each, ast.FunctionDef)]
-    statements = [*tree.body, *(each for function in functions[-1:] for each in function.body)]
-    names = {alias.name for each in statements if isinstance(each, ast.Import) for alias in each.names}
-    names |= {each.module or "" for each in statements if isinstance(each, ast.ImportFrom) and not each.level}
-    return {name.partition(".")[0] for name in names}
+        return ast.Module(body=[], type_ignores=[])
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8-sig")
+    except (OSError, ValueError):
+        return ""

@@ -11,7 +11,8 @@ from kfp import dsl
 import localvertex
 from localvertex.__main__ import main
 from localvertex.runner import engine
-from localvertex.values import repository
+from localvertex.values import configuration, repository
+from localvertex.values.configuration import toml
 from localvertex.values.repository import Repository
 from vertex_testing.runs import Compile, Execute
 
@@ -85,6 +86,8 @@ FILES = {
     "pyproject.toml": '[project]\nname = "own"\ndependencies = ["vertex==1.2"]\n',
     "pipelines/pyproject.toml": '[project]\nname = "own"\noptional-dependencies.all = ["own[x]", "vertex==1.2"]\n',
     "pipelines/build/pyproject.toml": '[dependency-groups]\ndev = [{include-group = "test"}, "vertex==1.2"]\n',
+    "setup.py": "NEEDED = ['vertex==1.2']\nsetup(name='own', install_requires=NEEDED)\n",
+    "pipelines/setup.py": "setup(name='own', extras_require={'test': ['vertex==1.2', 'own[x]']}, packages=find())\n",
     "setup.cfg": "[options]\ninstall_requires =\n  vertex==1.2\n",
     "pipelines/setup.cfg": "[options.extras_require]\nall =\n  vertex==1.2\n",
 }
@@ -110,6 +113,9 @@ def test_the_repository_names_a_package(tmp_path: Path, name: str) -> None:
         ("pyproject.toml", '[project]\ndependencies = "vertex"\n[tool]\nuv = 1\n'),
         ("pyproject.toml", "[project\ndependencies = ['vertex']"),
         ("setup.cfg", "vertex"),
+        ("setup.py", "setup(name='vertex', extras_require={'all': ['vertex[x]']})\n"),
+        ("setup.py", "setup(install_requires={'vertex': []})\n"),
+        ("setup.py", "setup(install_requires=['vertex'"),
         ("requirements.txt", "--extra-index-url https://example.com/simple\nvertex==1.2\n"),
         ("requirements.txt", "vertex @ https://example.com/vertex.whl\n-e ./vertex\n./vertex\n"),
         ("requirements.txt", "vertex\n-f /wheels\n"),
@@ -172,6 +178,52 @@ def test_a_refusal_proposes_what_is_named_as_package_and_the_rest_as_source_in_o
     with pytest.raises(localvertex.Refused) as refused:
         engine.open_file(file)
     assert any(reason.endswith(f'path = "{file.parent.relative_to(tmp_path)}"') for reason in refused.value.reasons)
+
+
+CODE = {
+    "main.py": "from pkg import steps\nimport here, json\nsteps.run()\n",
+    "here.so": "",
+    "pkg/__init__.py": "from .inner.deep import value  # not by pip\n",
+    "pkg/steps.py": "import vertex_absent.part\ntry:\n    import optional_absent\nexcept ImportError:\n    pass\n",
+    "pkg/inner/deep.py": "from ..near import value\nimport box_absent\n",
+    "pkg/near.py": "import yaml_absent as yaml\ndef late():\n    import late_absent\n",
+    "setup.py": "REQUIRED = ['vertex-absent>=2']\nsetup(name='pkg', install_requires=REQUIRED)\n",
+    "requirements.txt": "yaml_absent==1.0\n",
+}
+
+
+@pytest.mark.parametrize("command", [["python", "/app/main.py"], ["python3", "-m", "main"]])
+def test_all_modules_that_a_code_folder_lacks_are_proposed_at_once(
+    compiled: Compile, tmp_path: Path, command: list[str]
+) -> None:
+    """Those that a file names as packages, the others by their own name."""
+    for name, text in CODE.items():
+        (tmp_path / "src" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "src" / name).write_text(text)
+
+    @dsl.container_component
+    def fit():  # noqa: ANN202
+        return dsl.ContainerSpec(image=IMAGE, command=command)
+
+    @dsl.pipeline(name="fits")
+    def fits() -> None:
+        fit()
+
+    path, file = compiled(fits), tmp_path / "localvertex.toml"
+    file.write_text(f'[image.{toml(IMAGE)}]\npath = "src"\n')
+    with pytest.raises(localvertex.Refused) as refused:
+        engine.open_file(path, localvertex.Options(configuration=configuration.read(file)))
+    packages = ["vertex-absent>=2", "yaml_absent==1.0"]
+    assert tomllib.loads(refused.value.proposal) == {"image": {IMAGE: {"path": "src", "packages": packages}}}
+    assert [each for each in ("box_absent", "optional_absent", "late_absent") if each in str(refused.value)] == [
+        "box_absent"
+    ]
+    # What is installed then is not known before, and neither is what code finds by itself.
+    file.write_text(refused.value.proposal.partition("  #")[0] + "\n" + 'path = "src"\npackages = ["other"]\n')
+    engine.open_file(path, localvertex.Options(configuration=configuration.read(file)))
+    file.write_text(f'[image.{toml(IMAGE)}]\npath = "src"\n')
+    (tmp_path / "src" / "pkg" / "near.py").write_text("import sys\nsys.path.append('x')\n")
+    engine.open_file(path, localvertex.Options(configuration=configuration.read(file)))
 
 
 def test_init_writes_no_package_that_nothing_names(
