@@ -230,7 +230,9 @@ def _value_refusals(
     )
     if has_jobs:
         region = str((earlier or {}).get("region", options.region))
-        reasons += jobs.refusals(file.pipeline, values, region=region, choice=options.container_choice)
+        choice = options.container_choice
+        repository = Repository.of(file.pipeline, file.path, choice.stand_ins.sources)
+        reasons += jobs.refusals(file.pipeline, values, region=region, choice=choice, repository=repository)
     return reasons
 
 

@@ -37,10 +37,16 @@ def refusals(pipeline: Pipeline, choice: Choice, repository: Repository) -> Iter
             yield f"{container.path}: {text}"
         if installs or is_plain(container.image) or "PYTHONPATH" in container.env:
             continue
-        for module in sorted(_of_step(container, stand_in) if is_step else _of_command(container, stand_in)):
-            way_on = advice(container.image, module, repository)
-            text = f"{container.path}: {way_on}"
-            yield Refusal(text, step=container.path, table=way_on.table, content=way_on.content)
+        words = [*container.replacement, *container.args]
+        found = _of_step(container, stand_in) if is_step else of_command(words, stand_in)
+        yield from named(found, container.image, repository, path=container.path, step=container.path)
+
+
+def named(modules: set[str], image: str, repository: Repository, *, path: str, step: str) -> Iterator[Refusal]:
+    """Yield the refusal of each module that the code of an image lacks."""
+    for module in sorted(modules):
+        way_on = advice(image, module, repository)
+        yield Refusal(f"{path}: {way_on}", step=step, table=way_on.table, content=way_on.content)
 
 
 def _of_step(container: Container, stand_in: StandIn) -> set[str]:
@@ -51,9 +57,8 @@ def _of_step(container: Container, stand_in: StandIn) -> set[str]:
     return _missing(f"{source}\n{body}", stand_in)
 
 
-def _of_command(container: Container, stand_in: StandIn) -> set[str]:
-    """Return the missing modules of a container that runs Python in place of its image."""
-    words = [*container.replacement, *container.args]
+def of_command(words: list[str], stand_in: StandIn) -> set[str]:
+    """Return the missing modules of a command that runs Python in place of an image."""
     kind, _, name = python_target(words) if stand_in.path and words[:1] == ["python3"] else ("", 0, "")
     if kind == "module":
         return _missing(f"import {name}, {name}.__main__", stand_in)

@@ -10,10 +10,13 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from localvertex._base.compiled.spec import Container, Pipeline
+from localvertex._base.compiled.spec import Container, Importer, Pipeline
 from localvertex._base.json_object import JsonObject
+from localvertex._base.userinput.errors import UserError
+from localvertex._base.userinput.reading import parse_json, read_bytes
 from localvertex.containers.stand_ins import advice
 from localvertex.errors import Refusal
+from localvertex.executors.custom_job import JOB_FILE
 from localvertex.executors.python_step import missing_module
 from localvertex.runner.checks.addresses import BUCKETS
 from localvertex.runner.checks.bigquery import calls
@@ -32,6 +35,8 @@ Tables = dict[tuple[str, ...], JsonObject]
 
 _PARSES = re.compile(r"[\"'/(]gs://[\"')\\]|gs://[\[(]|google\.cloud(?:\.| import )storage\b|\bgcsfs\b")
 """Code that has `gs://` as a text or a pattern of its own, or calls Cloud Storage."""
+
+_POOL = re.compile(r"workerpool(\d+)-\d+$")
 
 _OF_IMAGES = {"python": ".venv/bin/python", "command": ["python", "-m", "program"]}
 """What else a user may want of an image whose source is proposed."""
@@ -114,13 +119,26 @@ def after(
         if not module and not has_buckets and _STORAGE in (each["host"] for each in refused):
             reasons.append(Refusal(task.path, step=task.path, table=("buckets",), content=BUCKETS))
         elif task.path in failed:
-            executor = pipeline.executor_of(task.spec)
-            image = executor.image if isinstance(executor, Container) else ""
+            image = _image(pipeline.executor_of(task.spec), entry, run_dir)
             way_on = advice(image, module, repository) if module else Refusal("")
             reasons.append(Refusal(task.path, step=task.path, table=way_on.table, content=way_on.content))
         elif is_open and has_buckets and "addresses" not in known and _parses(task, pipeline, entry):
             reasons.append(Refusal(task.path, step=task.path, table=table, content={"addresses": "gs"}))
     return proposed(pipeline, [*reasons, *(open_calls if has_failed_call else [])], configuration)
+
+
+def _image(executor: Container | Importer | None, entry: JsonObject, run_dir: Path) -> str:
+    """Return the image of a step's program, in a custom job that of the replica which failed; empty if not known."""
+    if not isinstance(executor, Container) or not (job := entry.get("custom_job")):
+        return executor.image if isinstance(executor, Container) else ""
+    number = _POOL.search(job["failed_replica"])
+    try:
+        content = parse_json(read_bytes((run_dir / entry["log"]).with_name(JOB_FILE)).decode(), JOB_FILE)
+        return str(
+            content["job_spec"]["worker_pool_specs"][int(number[1] if number else 0)]["container_spec"]["image_uri"]
+        )
+    except (UserError, ValueError, LookupError, TypeError):
+        return ""
 
 
 def _parses(task: NamedTask, pipeline: Pipeline, entry: Mapping[str, Any]) -> bool:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from google_cloud_pipeline_components.v1.custom_job import CustomTrainingJobOp
 from kfp import dsl
 
 import localvertex
@@ -14,7 +15,7 @@ from localvertex.runner import engine
 from localvertex.values import configuration, repository
 from localvertex.values.configuration import toml
 from localvertex.values.repository import Repository
-from vertex_testing.runs import Compile, Execute
+from vertex_testing.runs import Command, Compile, Execute
 
 IMAGE = "gcr.io/project/train:1"
 INSTALLS = "python3 -m pip install --quiet --no-warn-script-location "
@@ -224,6 +225,36 @@ def test_all_modules_that_a_code_folder_lacks_are_proposed_at_once(
     file.write_text(f'[image.{toml(IMAGE)}]\npath = "src"\n')
     (tmp_path / "src" / "pkg" / "near.py").write_text("import sys\nsys.path.append('x')\n")
     engine.open_file(path, localvertex.Options(configuration=configuration.read(file)))
+
+
+def trains(words: Any) -> Any:
+    container = {"image_uri": IMAGE, "command": ["python", "/app/main.py"], "args": words}
+    pool = {"machine_spec": {"machine_type": "n1-standard-4"}, "replica_count": 1, "container_spec": container}
+    return CustomTrainingJobOp(display_name="train", project="p", worker_pool_specs=[pool])
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+def test_a_module_that_a_replica_lacks_is_proposed_for_its_own_image(
+    compiled: Compile, command: Command, tmp_path: Path, is_late: bool
+) -> None:
+    @dsl.pipeline(name="trains")
+    def training(words: list) -> None:
+        # Nothing is known of the words.
+        trains(["a"] if is_late else words)
+
+    path, file = compiled(training), tmp_path / "localvertex.toml"
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "main.py").write_text(
+        "if True:\n    import vertex_absent\n" if is_late else "import vertex_absent"
+    )
+    (tmp_path / "requirements.txt").write_text("vertex_absent==1.0\n")
+    file.write_text(f'[image.{toml(IMAGE)}]\npath = "src"\n')
+    done = command("run", path, *(["--parameter", "words=[]"] if is_late else []))
+    output, before = (done.stdout, "run the file again:\n\n") if is_late else (done.stderr, "localvertex.toml:\n\n")
+    proposal = output.partition(before)[2].partition("\n\nresume: ")[0]
+    assert done.returncode == (1 if is_late else 2), done.stdout
+    tables = tomllib.loads(proposal)
+    assert tables["image"] == {IMAGE: {"path": "src", "packages": ["vertex_absent==1.0"]}}
 
 
 def test_init_writes_no_package_that_nothing_names(
