@@ -22,7 +22,7 @@ TYPE_CHECKING = False  # typing's own would be imported in every step
 if TYPE_CHECKING:
     from typing import Any
 
-VARIABLE, FILE = "LOCALVERTEX_STEP", "bigquery.json"
+VARIABLE, _FILE = "LOCALVERTEX_STEP", "bigquery.json"
 """The folder of the step, and the JSON file in it: files of rows by the text of a query or the name of a table."""
 
 _PATH = re.compile(r"/bigquery/v2/projects/([^/]+)/(?:jobs|queries|datasets/([^/]+)/tables/([^/]+))(?:/([^/]+))?$")
@@ -140,7 +140,7 @@ def _read(name: str) -> tuple[dict[str, Any], list[list[Any]]]:
     """
     name = " ".join(name.split())
     try:
-        with open(os.path.join(os.environ[VARIABLE], FILE), encoding="utf-8") as file:
+        with open(os.path.join(os.environ[VARIABLE], _FILE), encoding="utf-8") as file:
             known = json.load(file)
     except (KeyError, OSError):
         known = {}

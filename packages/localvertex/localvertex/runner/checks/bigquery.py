@@ -58,7 +58,7 @@ def calls(pipeline: Pipeline, values: Mapping[str, Any], *, has_credentials: boo
         known = {name: value for name, value in values.items() if value is not None}
         for step in Graph(pipeline=pipeline, parameters=known).steps() if callers else ():
             if is_caller(step.container):
-                asked = asked_for(step.container.command[-1], _arguments(step))
+                asked = _asked_for(step.container.command[-1], _arguments(step))
                 found.setdefault(step.path, {}).update(dict.fromkeys(asked, "path/to/file"))
     reasons = []
     for task in callers:
@@ -92,7 +92,7 @@ def _arguments(step: Step) -> JsonObject:
     return {name: value for name, value in every.items() if "{{$" not in str(value)}
 
 
-def asked_for(source: str, arguments: Mapping[str, Any]) -> list[str]:
+def _asked_for(source: str, arguments: Mapping[str, Any]) -> list[str]:
     """Return the queries and the tables that a component's code asks for with these arguments.
 
     Texts of the code are read, the names that only they are given, and f-strings, sums and `format` of them.
