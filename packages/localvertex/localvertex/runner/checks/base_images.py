@@ -8,10 +8,10 @@ import ast
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from localvertex._base.compiled.spec import Container, Pipeline
+from localvertex._base.compiled.spec import Pipeline
 from localvertex.containers.choice import Choice
 from localvertex.containers.programs import python_target
 from localvertex.containers.stand_ins import StandIn, advice, is_plain
@@ -38,7 +38,7 @@ def refusals(pipeline: Pipeline, choice: Choice, repository: Repository) -> Iter
         if installs or is_plain(container.image) or "PYTHONPATH" in container.env:
             continue
         words = [*container.replacement, *container.args]
-        found = _of_step(container, stand_in) if is_step else of_command(words, stand_in)
+        found = (_of_step if is_step else of_command)(container.command if is_step else words, stand_in, repository)
         yield from named(found, container.image, repository, path=container.path, step=container.path)
 
 
@@ -49,29 +49,32 @@ def named(modules: set[str], image: str, repository: Repository, *, path: str, s
         yield Refusal(f"{path}: {way_on}", step=step, table=way_on.table, content=way_on.content)
 
 
-def _of_step(container: Container, stand_in: StandIn) -> set[str]:
+def _of_step(words: Sequence[str], stand_in: StandIn, repository: Repository) -> set[str]:
     """Return the missing modules of a Python step: its function runs."""
-    source = container.command[-1]
+    source = words[-1]
     functions = [each for each in _parsed(source).body if isinstance(each, ast.FunctionDef)]
     body = "\n".join(ast.unparse(each) for each in functions[-1].body) if functions else ""
-    return _missing(f"{source}\n{body}", stand_in)
+    return _missing(f"{source}\n{body}", stand_in, repository)
 
 
-def of_command(words: list[str], stand_in: StandIn) -> set[str]:
+def of_command(words: Sequence[str], stand_in: StandIn, repository: Repository) -> set[str]:
     """Return the missing modules of a command that runs Python in place of an image."""
-    kind, _, name = python_target(words) if stand_in.path and words[:1] == ["python3"] else ("", 0, "")
+    kind, _, name = python_target([*words]) if stand_in.path and [*words[:1]] == ["python3"] else ("", 0, "")
     if kind == "module":
-        return _missing(f"import {name}, {name}.__main__", stand_in)
+        return _missing(f"import {name}, {name}.__main__", stand_in, repository)
     file = Path(name)
-    return _missing(_text(file), stand_in, file.parent) if kind == "file" and file.is_file() else set()
+    return _missing(_text(file), stand_in, repository, file.parent) if kind == "file" and file.is_file() else set()
 
 
-def _missing(source: str, stand_in: StandIn, script_folder: Path | None = None) -> set[str]:
+def _missing(source: str, stand_in: StandIn, repository: Repository, script_folder: Path | None = None) -> set[str]:
     """Return the modules that code imports in any case, and that neither its folders nor its interpreter have.
+
+    What only the repository has is missing, and so is what that imports.
 
     Args:
         source: The code.
         stand_in: What runs in place of its image.
+        repository: Has the folder that would be proposed for a module.
         script_folder: The folder of its script.
     """
     paths = map(Path, filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)))
@@ -80,17 +83,19 @@ def _missing(source: str, stand_in: StandIn, script_folder: Path | None = None) 
     while waiting:
         text, package = waiting.pop()
         if _MAY_FIND_MORE.search(_COMMENT.sub("", text)):
-            return set()
-        for name in _imported(text, package) - seen:
+            # A module that a script imports may find more for the script itself.
+            return missing & _imported(source, "") if script_folder is None else set()
+        for name in sorted(_imported(text, package) - seen):
             seen.add(name)
+            # A folder without a file of its own, or a module in another language.
+            is_here = any((each / name).is_dir() or [*each.glob(f"{name}.*")] for each in folders)
+            if "." not in name and not is_here and not stand_in.finds(name):
+                missing.add(name)
+                folders += [Path(each) for each in [repository.source_of(name)] if each]
             path = name.replace(".", "/")
             files = [each / inner for each in folders for inner in (f"{path}/__init__.py", f"{path}.py")]
             if file := next((each for each in files if each.is_file()), None):
                 waiting.append((_text(file), name if file.name == "__init__.py" else name.rpartition(".")[0]))
-            elif "." not in name and not stand_in.finds(name):
-                # A folder without a file of its own, or a module in another language.
-                is_here = any((each / name).is_dir() or [*each.glob(f"{name}.*")] for each in folders)
-                missing |= set() if is_here else {name}
     return missing
 
 

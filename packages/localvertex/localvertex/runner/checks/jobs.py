@@ -96,7 +96,7 @@ def _of_containers(payload: Payload, choice: Choice, step: str, repository: Repo
         stand_in = choice.stand_ins.of(image, (*command, *arguments))
         finds_more = stand_in.packages or is_plain(image) or "PYTHONPATH" in str(known.get("env"))
         if not (finds_more or image in choice.command_prefixes):
-            found = base_images.of_command([*stand_in.words(command, arguments)], stand_in)
+            found = base_images.of_command([*stand_in.words(command, arguments)], stand_in, repository)
             yield from base_images.named(found, image, repository, path=path, step=step)
 
 

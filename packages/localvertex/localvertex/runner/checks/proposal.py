@@ -14,7 +14,7 @@ from localvertex._base.compiled.spec import Container, Importer, Pipeline
 from localvertex._base.json_object import JsonObject
 from localvertex._base.userinput.errors import UserError
 from localvertex._base.userinput.reading import parse_json, read_bytes
-from localvertex.containers.stand_ins import advice
+from localvertex.containers.stand_ins import EXAMPLE, advice
 from localvertex.errors import Refusal
 from localvertex.executors.custom_job import JOB_FILE
 from localvertex.executors.python_step import missing_module
@@ -65,7 +65,8 @@ def proposed(pipeline: Pipeline, reasons: Iterable[str], configuration: Configur
     for task in named_tasks(pipeline):
         if _names(task, pipeline) & steps:
             tables[*own, "step", task.path] = {"outputs": task.proposed}
-    for each, table in wanted:
+    # A folder that is known comes before the example of one.
+    for each, table in sorted(wanted, key=lambda pair: pair[0].content.get("path") == EXAMPLE):
         if each.step not in given:
             have = tables.get(table) or _existing(table, configuration)
             tables[table] = merged(have, each.content)

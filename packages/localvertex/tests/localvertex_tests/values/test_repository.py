@@ -227,6 +227,26 @@ def test_all_modules_that_a_code_folder_lacks_are_proposed_at_once(
     engine.open_file(path, localvertex.Options(configuration=configuration.read(file)))
 
 
+def test_a_source_folder_that_the_repository_has_is_followed_at_once(
+    compiled: Compile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its folder comes before the example of one, which a module without a package has."""
+    monkeypatch.chdir(tmp_path)
+    file = compiled(importing())
+    (tmp_path / "vertex").mkdir()
+    (tmp_path / "vertex" / "__init__.py").write_text("from .inner import value\n")
+    (tmp_path / "vertex" / "inner.py").write_text("import yaml_absent\nimport a_absent\n")
+    (tmp_path / "requirements.txt").write_text("yaml_absent==1.0\n")
+    with pytest.raises(localvertex.Refused) as refused:
+        engine.open_file(file)
+    assert tomllib.loads(refused.value.proposal) == {"image": {IMAGE: {"path": ".", "packages": ["yaml_absent==1.0"]}}}
+    # What is found there may find more, but not what the step itself imports.
+    (tmp_path / "vertex" / "inner.py").write_text("import sys\nsys.path.append('x')\nimport yaml_absent\n")
+    with pytest.raises(localvertex.Refused) as refused:
+        engine.open_file(file)
+    assert tomllib.loads(refused.value.proposal) == {"image": {IMAGE: {"path": "."}}}
+
+
 def trains(words: Any) -> Any:
     container = {"image_uri": IMAGE, "command": ["python", "/app/main.py"], "args": words}
     pool = {"machine_spec": {"machine_type": "n1-standard-4"}, "replica_count": 1, "container_spec": container}
