@@ -53,11 +53,13 @@ def _stand_ins(content: JsonObject) -> str:
     run_dir = Path(content["work_dir"]) / content["run_id"]
     file = load(pipeline_copy(run_dir))
     found = Configuration.of_json(content.get("configuration", {}))
-    repository = Repository.of(file.pipeline, content["file"], StandIns(found).sources)
+    stand_ins = StandIns(found)
+    repository = Repository.of(file.pipeline, content["file"], stand_ins.sources)
     tables = after(
         file.pipeline,
         steps,
         repository,
+        stand_ins,
         found,
         values=content["parameters"],
         run_dir=run_dir,

@@ -150,7 +150,7 @@ class StandIn:
         """Return whether Python finds a module in the source folder or the interpreter, without importing anything."""
         file = os.path.join(self.path or "", *module.split("."))
         is_source = self.path and (os.path.isdir(file) or os.path.isfile(f"{file}.py"))
-        return bool(is_source) or self.python.has(module.partition(".")[0])
+        return bool(is_source) or self.python.has(module)
 
     def _script(self, name: str) -> str:
         """Return the file of this machine for a script of the image: of several with its name, the one most like it."""

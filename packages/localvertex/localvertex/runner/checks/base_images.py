@@ -25,6 +25,11 @@ _MAY_FIND_MORE = re.compile(r"\bpip\b|\bsys\.path\b|\bsite\b|PYTHONPATH")
 
 _COMMENT = re.compile("#.*")
 
+_OF_KFP = frozenset(("google.api_core", "google.auth", "google.cloud.storage", "google.oauth2", "google.protobuf"))
+
+_NAMESPACE = "google"
+"""The folder of many packages: its modules are named with the two names below it."""
+
 
 def refusals(pipeline: Pipeline, choice: Choice, repository: Repository) -> Iterator[str]:
     """Yield one reason for each module that Python code needs and cannot import."""
@@ -38,7 +43,7 @@ def refusals(pipeline: Pipeline, choice: Choice, repository: Repository) -> Iter
         if installs or is_plain(container.image) or "PYTHONPATH" in container.env:
             continue
         words = [*container.replacement, *container.args]
-        found = (_of_step if is_step else of_command)(container.command if is_step else words, stand_in, repository)
+        found = (of_step if is_step else of_command)(container.command if is_step else words, stand_in, repository)
         yield from named(found, container.image, repository, path=container.path, step=container.path)
 
 
@@ -49,7 +54,7 @@ def named(modules: set[str], image: str, repository: Repository, *, path: str, s
         yield Refusal(f"{path}: {way_on}", step=step, table=way_on.table, content=way_on.content)
 
 
-def _of_step(words: Sequence[str], stand_in: StandIn, repository: Repository) -> set[str]:
+def of_step(words: Sequence[str], stand_in: StandIn, repository: Repository) -> set[str]:
     """Return the missing modules of a Python step: its function runs."""
     source = words[-1]
     functions = [each for each in _parsed(source).body if isinstance(each, ast.FunctionDef)]
@@ -84,19 +89,25 @@ def _missing(source: str, stand_in: StandIn, repository: Repository, script_fold
         text, package = waiting.pop()
         if _MAY_FIND_MORE.search(_COMMENT.sub("", text)):
             # A module that a script imports may find more for the script itself.
-            return missing & _imported(source, "") if script_folder is None else set()
+            return missing & {*_imported(source, "")} if script_folder is None else set()
         for name in sorted(_imported(text, package) - seen):
             seen.add(name)
+            path, top = name.replace(".", "/"), name.partition(".")[0]
             # A folder without a file of its own, or a module in another language.
-            is_here = any((each / name).is_dir() or [*each.glob(f"{name}.*")] for each in folders)
-            if "." not in name and not is_here and not stand_in.finds(name):
-                missing.add(name)
+            is_here = any((each / top).is_dir() or [*each.glob(f"{top}.*")] for each in folders)
+            if not is_here and top not in sys.stdlib_module_names and not stand_in.finds(name):
+                missing.add(".".join(name.split(".")[:3]) if top == _NAMESPACE else top)
                 folders += [Path(each) for each in [repository.source_of(name)] if each]
-            path = name.replace(".", "/")
             files = [each / inner for each in folders for inner in (f"{path}/__init__.py", f"{path}.py")]
             if file := next((each for each in files if each.is_file()), None):
                 waiting.append((_text(file), name if file.name == "__init__.py" else name.rpartition(".")[0]))
-    return missing
+    leaves = {each for each in missing if not any(other.startswith(f"{each}.") for other in missing)}
+    return {each for each in leaves if each.partition(".")[0] != _NAMESPACE or _is_named(each, repository)}
+
+
+def _is_named(module: str, repository: Repository) -> bool:
+    """Return whether a module of Google's needs a package that is known, beside those with which kfp comes."""
+    return module not in _OF_KFP and bool(repository.package_of(module))
 
 
 def _imported(source: str, package: str) -> set[str]:
@@ -108,7 +119,8 @@ def _imported(source: str, package: str) -> set[str]:
         elif isinstance(each, ast.ImportFrom):
             parts = package.split(".") if each.level else []
             base = ".".join(filter(None, [*parts[: len(parts) + 1 - each.level], each.module]))
-            names |= {f"{base}.{alias.name}" if base else alias.name for alias in each.names}
+            inner = ["" if alias.name == "*" else alias.name for alias in each.names]
+            names |= {".".join(filter(None, [base, name])) for name in inner}
     parts_of = [each.split(".") for each in names]
     return {".".join(parts[: number + 1]) for parts in parts_of for number in range(len(parts))}
 

@@ -14,11 +14,12 @@ from localvertex._base.compiled.spec import Container, Importer, Pipeline
 from localvertex._base.json_object import JsonObject
 from localvertex._base.userinput.errors import UserError
 from localvertex._base.userinput.reading import parse_json, read_bytes
-from localvertex.containers.stand_ins import EXAMPLE, advice
+from localvertex.containers.stand_ins import EXAMPLE, StandIns, advice
 from localvertex.errors import Refusal
 from localvertex.executors.custom_job import JOB_FILE
-from localvertex.executors.python_step import missing_module
+from localvertex.executors.python_step import PythonStepExecutor, missing_module
 from localvertex.runner.checks.addresses import BUCKETS
+from localvertex.runner.checks.base_images import of_step
 from localvertex.runner.checks.bigquery import calls
 from localvertex.runner.checks.given_outputs import NamedTask, asks_google, named_tasks
 from localvertex.store.executor_files import refused_calls
@@ -77,6 +78,7 @@ def after(
     pipeline: Pipeline,
     entries: Iterable[JsonObject],
     repository: Repository,
+    stand_ins: StandIns,
     configuration: Configuration,
     *,
     values: Mapping[str, Any],
@@ -91,6 +93,7 @@ def after(
         pipeline: The pipeline, without what was given.
         entries: The entries of the run's tasks in its record.
         repository: Names the packages of modules.
+        stand_ins: What ran in place of images.
         configuration: What the file has.
         values: The values of the pipeline's parameters.
         run_dir: The folder of the run.
@@ -102,6 +105,7 @@ def after(
     own = ("pipeline", pipeline.name) if configuration.pipeline else ()
     callers = {each.step: each for each in calls(pipeline, values, has_credentials=False)}
     reasons, open_calls, has_failed_call = list[Refusal](), list[Refusal](), False
+    lacking = dict[tuple[str, str], Refusal]()
     for task in named_tasks(pipeline):
         entry, known = found.get(task.path, {}), _existing((*own, "step", task.path), configuration)
         is_failed, table = entry.get("state") == State.FAILED, ("step", task.path)
@@ -122,9 +126,21 @@ def after(
         elif task.path in failed:
             image = _image(pipeline.executor_of(task.spec), entry, run_dir)
             way_on = advice(image, module, repository) if module else Refusal("")
+            lacking[image, module] = way_on
             reasons.append(Refusal(task.path, step=task.path, table=way_on.table, content=way_on.content))
         elif is_open and has_buckets and "addresses" not in known and _parses(task, pipeline, entry):
             reasons.append(Refusal(task.path, step=task.path, table=table, content={"addresses": "gs"}))
+    for task in named_tasks(pipeline):
+        executor = pipeline.executor_of(task.spec)
+        is_open = found.get(task.path, {}).get("state") == State.NOT_TRIGGERED
+        if is_open and isinstance(executor, Container) and PythonStepExecutor().accepts(executor):
+            # It would fail for the same module.
+            modules = of_step(executor.command, stand_ins.of(executor.image, executor.command), repository)
+            reasons += [
+                Refusal(task.path, step=task.path, table=way_on.table, content=way_on.content)
+                for (image, module), way_on in lacking.items()
+                if image == executor.image and module.partition(".")[0] in modules
+            ]
     return proposed(pipeline, [*reasons, *(open_calls if has_failed_call else [])], configuration)
 
 

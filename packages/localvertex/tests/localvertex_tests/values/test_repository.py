@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from google_cloud_pipeline_components.v1.custom_job import CustomTrainingJobOp
 from kfp import dsl
+from localvertex_tests.processes.test_environments import make_wheel
 
 import localvertex
 from localvertex.__main__ import main
@@ -227,6 +228,20 @@ def test_all_modules_that_a_code_folder_lacks_are_proposed_at_once(
     engine.open_file(path, localvertex.Options(configuration=configuration.read(file)))
 
 
+def test_a_package_that_shares_its_folder_is_known_before_the_run(compiled: Compile) -> None:
+    @dsl.component(base_image=IMAGE, install_kfp_package=False)
+    def watch() -> None:
+        from google.cloud import firestore, storage  # noqa: F401
+
+    @dsl.pipeline(name="watches")
+    def watches() -> None:
+        watch()
+
+    with pytest.raises(localvertex.Refused) as refused:
+        engine.open_file(compiled(watches))
+    assert tomllib.loads(refused.value.proposal) == {"image": {IMAGE: {"packages": ["google-cloud-firestore"]}}}
+
+
 def test_a_source_folder_that_the_repository_has_is_followed_at_once(
     compiled: Compile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -245,6 +260,40 @@ def test_a_source_folder_that_the_repository_has_is_followed_at_once(
     with pytest.raises(localvertex.Refused) as refused:
         engine.open_file(file)
     assert tomllib.loads(refused.value.proposal) == {"image": {IMAGE: {"path": "."}}}
+
+
+@dsl.component(base_image=IMAGE, install_kfp_package=False)
+def learn() -> int:
+    import vertex
+
+    return int(vertex.VALUE)
+
+
+@dsl.component(base_image=IMAGE, install_kfp_package=False)
+def use(value: int) -> None:
+    import vertex
+
+    print(vertex.VALUE + value)
+
+
+@dsl.pipeline(name="uses")
+def uses() -> None:
+    use(value=learn().output)
+
+
+@pytest.mark.slow
+def test_steps_that_would_fail_for_the_same_module_are_proposed_together(
+    compiled: Compile, command: Command, tmp_path: Path
+) -> None:
+    path, wheel = compiled(uses), make_wheel(tmp_path, "1.5")
+    (tmp_path / "vertex").mkdir()
+    (tmp_path / "vertex" / "__init__.py").write_text("import tinypkg\nimport box_absent\n")
+    text = f'[image.{toml(IMAGE)}]\npath = "."\npackages = [{toml(wheel)}]\n'
+    (tmp_path / "localvertex.toml").write_text(text)
+    done = command("run", path, PIP_NO_INDEX="1")
+    proposal = done.stdout.partition("run the file again:\n\n")[2].partition("\n\nresume: ")[0]
+    assert done.returncode == 1, done.stderr
+    assert tomllib.loads(proposal) == {"step": {"learn": {"outputs": {"Output": 1}}, "use": {"outputs": {}}}}
 
 
 def trains(words: Any) -> Any:
