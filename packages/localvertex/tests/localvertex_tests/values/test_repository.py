@@ -346,6 +346,11 @@ def test_init_writes_no_package_that_nothing_names(
         ("import google.cloud.firestore", 'packages = ["google-cloud-firestore"]'),
         ("from google.cloud import absent", 'path = "FOLDER"'),
         ("import google.absent", 'path = "FOLDER"'),
+        (
+            """raise ValueError("Please install the 'db-dtypes' package to use this function.")""",
+            'packages = ["db-dtypes"]',
+        ),
+        ("""raise ImportError("Missing optional dependency 'pyarrow'. Use pip")""", 'packages = ["pyarrow"]'),
     ],
 )
 def test_a_failure_proposes_the_same(
