@@ -49,10 +49,10 @@ _OTHER_WARNING = (
 _MISSING = re.compile(
     r"ModuleNotFoundError: No module named '([\w.]+)"
     r"|ImportError: cannot import name '(\w+)' from '([\w.]+)' \(unknown location\)"
-    r"|Please install the '([\w-]+)' package to use this function|Missing optional dependency '([\w-]+)'"
+    r"|(?:Please install (?:the ')?|Missing optional dependency ')([\w-]+)(?:'| to access Google Storage)"
 )
-"""Without a location, several packages share the name, as those of google.cloud do. The last two are the BigQuery SDK's
-and pandas'."""
+"""Without a location, several packages share the name, as those of google.cloud do. The last are the BigQuery SDK's,
+pandas' and fsspec's."""
 
 
 class PythonStepExecutor:
@@ -103,9 +103,7 @@ class PythonStepExecutor:
 def missing_module(text: str) -> str:
     """Return the module that an exception or an error names as missing; empty for none."""
     found = _MISSING.search(text)
-    if found and (named := found[4] or found[5]):
-        return named.replace("-", "_")
-    return (found[1] or f"{found[3]}.{found[2]}") if found else ""
+    return (found[1] or (found[4] or "").replace("-", "_") or f"{found[3]}.{found[2]}") if found else ""
 
 
 def _own_environment(command: list[str], attempt: Attempt) -> tuple[Path | None, list[str]]:

@@ -350,6 +350,7 @@ def test_init_writes_no_package_that_nothing_names(
             """raise ValueError("Please install the 'db-dtypes' package to use this function.")""",
             'packages = ["db-dtypes"]',
         ),
+        ("""raise ImportError("Please install gcsfs to access Google Storage")""", 'packages = ["gcsfs"]'),
         ("""raise ImportError("Missing optional dependency 'pyarrow'. Use pip")""", 'packages = ["pyarrow"]'),
     ],
 )
