@@ -19,7 +19,7 @@ VARIABLE = "LOCALVERTEX_ENDPOINT"
 """Environment variable with the path of the file."""
 
 MARKER = "LOCALVERTEX_STEP"
-"""A variable of each step and replica that localvertex runs."""
+"""A variable of each step and replica that localvertex runs: the folder of its log."""
 
 IMAGES = "LOCALVERTEX_IMAGES"
 """A variable of each step: a JSON object, container image -> digest of the code that runs in its place."""

@@ -53,9 +53,19 @@ def _stand_ins(content: JsonObject) -> str:
     run_dir = Path(content["work_dir"]) / content["run_id"]
     file = load(pipeline_copy(run_dir))
     found = Configuration.of_json(content.get("configuration", {}))
-    repository = Repository.of(file.pipeline, content["file"], StandIns(found).sources)
-    has_buckets = bool(content["gcs_root"])
-    return text_of(after(file.pipeline, steps, repository, found, run_dir=run_dir, has_buckets=has_buckets), found)
+    stand_ins = StandIns(found)
+    repository = Repository.of(file.pipeline, content["file"], stand_ins.sources)
+    tables = after(
+        file.pipeline,
+        steps,
+        repository,
+        stand_ins,
+        found,
+        values=content["parameters"],
+        run_dir=run_dir,
+        has_buckets=bool(content["gcs_root"]),
+    )
+    return text_of(tables, found)
 
 
 def run_options(options: argparse.Namespace) -> Options:

@@ -61,6 +61,9 @@ _PLAIN = re.compile(r"(?:docker\.io/(?:library/)?)?python:(3\.\d+)?")
 
 _KFP = re.compile(r"\bkfp==")
 
+EXAMPLE = "path/to/source"
+"""In place of a source folder that only the user knows."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class StandIn:
@@ -147,7 +150,7 @@ class StandIn:
         """Return whether Python finds a module in the source folder or the interpreter, without importing anything."""
         file = os.path.join(self.path or "", *module.split("."))
         is_source = self.path and (os.path.isdir(file) or os.path.isfile(f"{file}.py"))
-        return bool(is_source) or self.python.has(module.partition(".")[0])
+        return bool(is_source) or self.python.has(module)
 
     def _script(self, name: str) -> str:
         """Return the file of this machine for a script of the image: of several with its name, the one most like it."""
@@ -312,7 +315,7 @@ def _of_image(image: str, words: Iterable[str]) -> Interpreter:
 def source_of(text: str, image: str, command: Sequence[str], step: str = "") -> Refusal:
     """Return the refusal of an image whose source the user can name, and its entry point where there is no command."""
     entry = {} if command else {"command": ["python", "-m", "program"]}
-    return Refusal(text, step=step, table=("image", image), content={"path": "path/to/source"} | entry)
+    return Refusal(text, step=step, table=("image", image), content={"path": EXAMPLE} | entry)
 
 
 def is_plain(image: str) -> bool:

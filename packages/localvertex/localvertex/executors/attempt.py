@@ -9,7 +9,7 @@ from pathlib import Path
 from localvertex._base.compiled.payload import PLACEHOLDER
 from localvertex._base.compiled.spec import Component, Container, Importer
 from localvertex._base.json_object import JsonObject
-from localvertex._base.step_endpoint import IMAGES
+from localvertex._base.step_endpoint import IMAGES, MARKER
 from localvertex.containers import leftovers, memory
 from localvertex.containers.call import Prepared
 from localvertex.containers.mounts import artifact_paths
@@ -20,7 +20,6 @@ from localvertex.jobs import JobStatus
 from localvertex.machines import load_catalogue
 from localvertex.machines.catalogue import nearest
 from localvertex.processes import environments
-from localvertex.store import executor_files
 from localvertex.values.arguments import expand_arguments, present_inputs
 from localvertex.values.placeholders import Scope, Unresolvable, resolve_text
 
@@ -156,9 +155,7 @@ class Attempt:
 
         Credentials are left out, even where the container sets them, unless the user passes them on.
         """
-        env = os.environ | {"PYTHONUNBUFFERED": "1"} | self.context.buckets.variables
-        if (rows := self.folder / executor_files.BIGQUERY).exists():
-            env["LOCALVERTEX_BIGQUERY"] = str(rows)
+        env = os.environ | {"PYTHONUNBUFFERED": "1", MARKER: str(self.folder)} | self.context.buckets.variables
         env |= {
             name: self.resolve(self.context.buckets.to_local_paths(value)) for name, value in self.container.env.items()
         }

@@ -2,6 +2,7 @@
 
 import json
 from contextlib import suppress
+from pathlib import Path
 from typing import ClassVar
 
 from localvertex._base.compiled.payload import without_empty
@@ -20,6 +21,7 @@ from localvertex.executors.launcher import (
 from localvertex.jobs import CustomJob, JobState, Outcome, Workspace, read_job, run_job
 from localvertex.jobs.tuning.trial_run import TrialRun
 from localvertex.processes import logs
+from localvertex.store import executor_files
 
 _MODULE = "google_cloud_pipeline_components.container.v1.custom_job.launcher"
 _PREVIEW_MODULE = "google_cloud_pipeline_components.container.preview.custom_job.launcher"
@@ -80,6 +82,7 @@ def run(job: CustomJob, attempt: Attempt, project: str, trial: TrialRun | None =
     context, name = attempt.context, attempt.scope.task["pipeline_task_name"]
     folder = trial.folder if trial else attempt.folder
     context.buckets.check_writable(job.base_output_directory)
+    executor_files.write_rows(attempt.component, folder)
     return run_job(
         job,
         workspace=Workspace(
@@ -88,7 +91,7 @@ def run(job: CustomJob, attempt: Attempt, project: str, trial: TrialRun | None =
             project=project,
             buckets=context.buckets.root,
             keeps_addresses=context.buckets.keeps_addresses,
-            readable=(context.run_dir, *context.given_paths),
+            readable=(context.run_dir, *context.given_paths, *map(Path, attempt.component.bigquery.values())),
         ),
         processes=context.processes,
         credentials=context.credentials,

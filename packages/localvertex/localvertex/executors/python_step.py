@@ -49,8 +49,10 @@ _OTHER_WARNING = (
 _MISSING = re.compile(
     r"ModuleNotFoundError: No module named '([\w.]+)"
     r"|ImportError: cannot import name '(\w+)' from '([\w.]+)' \(unknown location\)"
+    r"|(?:Please install (?:the ')?|Missing optional dependency ')([\w-]+)(?:'| to access Google Storage)"
 )
-"""Without a location, several packages share the name, as those of google.cloud do."""
+"""Without a location, several packages share the name, as those of google.cloud do. The last are the BigQuery SDK's,
+pandas' and fsspec's."""
 
 
 class PythonStepExecutor:
@@ -101,7 +103,7 @@ class PythonStepExecutor:
 def missing_module(text: str) -> str:
     """Return the module that an exception or an error names as missing; empty for none."""
     found = _MISSING.search(text)
-    return (found[1] or f"{found[3]}.{found[2]}") if found else ""
+    return (found[1] or (found[4] or "").replace("-", "_") or f"{found[3]}.{found[2]}") if found else ""
 
 
 def _own_environment(command: list[str], attempt: Attempt) -> tuple[Path | None, list[str]]:

@@ -14,8 +14,7 @@ from localvertex.errors import Refusal, Refused
 from localvertex.executors.custom_job import CustomJobExecutor
 from localvertex.machines.document import examine
 from localvertex.runner import engine
-from localvertex.runner.checks import addresses
-from localvertex.runner.checks.cloud_launchers import CALLS_BIGQUERY, calls
+from localvertex.runner.checks import addresses, bigquery
 from localvertex.runner.checks.given_outputs import example, named_tasks
 from localvertex.runner.checks.proposal import Tables, heading, proposed
 from localvertex.runner.options import Options
@@ -68,15 +67,11 @@ def judge(root: Path, path: Path) -> list[Row]:
             for name, each in pipeline.root.input_parameters.items()
             if each.is_required and name not in pipeline.job.parameters
         }
-        verdict, reasons, proposal = _here(root / path, pipeline, missing)
+        verdict, details, proposal = _here(root / path, pipeline, missing)
     except UserError as error:
         return [Row(path=str(path), name="", verdict=CANNOT, details=[str(error)])]
     if errors := [f"{each.message} [{each.rule}]" for each in found if each.severity == "error"]:
-        verdict, reasons = REFUSED, errors
-    details = reasons[:_MAX_REASONS]
-    if verdict == NEEDS:
-        tables = ", ".join(map(heading, proposal))
-        details = [tables, *(each for each in reasons if each.endswith(CALLS_BIGQUERY))]
+        verdict, details = REFUSED, errors[:_MAX_REASONS]
     if missing:
         details.append(f"parameters without a default: {', '.join(missing)}")
     jobs = [
@@ -98,7 +93,7 @@ def judge(root: Path, path: Path) -> list[Row]:
 
 
 def _here(path: Path, pipeline: Pipeline, missing: JsonObject) -> tuple[str, list[str], Tables]:
-    """Return whether it would run here, why not, and the tables of a configuration with which it would.
+    """Return whether it would run here, why not or with what, and the tables of a configuration with which it would.
 
     Raises:
         UserError: It cannot run.
@@ -114,10 +109,12 @@ def _here(path: Path, pipeline: Pipeline, missing: JsonObject) -> tuple[str, lis
         reasons = list(error.reasons)
     # A run would refuse the addresses of samples, too.
     reasons += addresses.refusals(pipeline, values, buckets=Buckets(), has_credentials=False)
-    reasons = [*dict.fromkeys([*reasons, *calls(pipeline, has_credentials=False)])]
+    callers = bigquery.calls(pipeline, values, has_credentials=False)
+    reasons = [*dict.fromkeys([*reasons, *callers])]
     proposal = proposed(pipeline, reasons, Configuration())
-    others = [each for each in reasons if not isinstance(each, Refusal)]
-    return (RUNS if not reasons else CANNOT if others else NEEDS), others or reasons, proposal
+    if others := [each for each in reasons if not isinstance(each, Refusal)]:
+        return CANNOT, others[:_MAX_REASONS], proposal
+    return (NEEDS if reasons else RUNS), [*filter(None, [", ".join(map(heading, proposal))]), *callers], proposal
 
 
 def identifier(text: str, gap: str) -> str:

@@ -5,6 +5,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from localvertex._base.lines import WriteLine
+from localvertex._base.step_endpoint import MARKER
 from localvertex._base.userinput.temporary import temporary_folder
 from localvertex.containers import leftovers
 from localvertex.containers.call import ContainerCommand, Prepared
@@ -72,7 +73,7 @@ class ReplicaCommands:
         """
         pool, workspace = replica.pool, self._workspace
         buckets = Buckets(root=workspace.buckets)
-        env = own_environment() | service | buckets.variables
+        env = own_environment() | service | buckets.variables | {MARKER: str(workspace.folder)}
         plain = self._credentials.environment(env)
         package: Path | None
         if pool.is_python_package:

@@ -183,7 +183,7 @@ def add_own(
     # Programs of the user's environment, and environments that the step makes, find its packages, too.
     packages = filter(None, [str(_packages(folder)), env.get("PYTHONPATH")])
     path = f"{programs}{os.pathsep}{env['PATH']}"
-    return env | {MARKER: "1", "PATH": path, "PYTHONPATH": os.pathsep.join(packages)}
+    return {MARKER: "1"} | env | {"PATH": path, "PYTHONPATH": os.pathsep.join(packages)}
 
 
 def _wait_for(lock: IO[str], processes: Processes) -> None:

@@ -45,8 +45,23 @@ class Interpreter:
         return [each for each in self.search_path if each.endswith("-packages")]
 
     def has(self, module: str) -> bool:
-        """Return whether it finds a top-level module, without importing anything."""
-        return module in sys.builtin_module_names or PathFinder.find_spec(module, [*self.search_path]) is not None
+        """Return whether it finds a module, as far as that is known without importing anything."""
+        path, parts = [*self.search_path], module.split(".")
+        for part in parts:
+            spec = PathFinder.find_spec(part, path)
+            if spec is None:
+                break
+            if spec.origin:
+                return True
+            # Several packages share the folder, as those of google.cloud do.
+            path = [*(spec.submodule_search_locations or [])]
+        else:
+            return True
+        if module in sys.builtin_module_names:
+            return True
+        # pip leaves a program that finds what is installed as editable.
+        finders = (file for folder in self.packages for file in Path(folder).glob("__editable__*_finder.py"))
+        return any(f"'{parts[0]}'" in each.read_text(encoding="utf-8") for each in finders)
 
 
 OWN = Interpreter(

@@ -23,7 +23,7 @@ from localvertex.containers.stand_ins import StandIns
 from localvertex.errors import Refusal, Refused
 from localvertex.processes.sinks import MASK
 from localvertex.runner import input_artifacts
-from localvertex.runner.checks import addresses, base_images, cloud_launchers, container_images, given_outputs, jobs
+from localvertex.runner.checks import addresses, base_images, bigquery, container_images, given_outputs, jobs
 from localvertex.runner.checks.given_outputs import example
 from localvertex.runner.checks.proposal import proposed, text_of
 from localvertex.runner.checks.refusals import refusals
@@ -93,7 +93,7 @@ def open_file(
         )
         reasons += [] if parameters is None else _missing_parameters(file, values)
         reasons += _value_refusals(file, {**file_values(file), **values}, options, has_jobs=can_be_read)
-        raise _refused(file, reasons, options)
+        raise _refused(file, reasons, options, values)
     return file
 
 
@@ -151,7 +151,7 @@ def check(
     declared, known = file.pipeline.root.input_parameters, _given(file, parameters or {}, options)
     values = {**file_values(file), **convert_all(declared, known)}
     if reasons := [*_missing_parameters(file, known), *_value_refusals(file, values, options)]:
-        raise _refused(file, reasons, options)
+        raise _refused(file, reasons, options, values)
     values = complete(declared, known)
     parent = artifact_parent(options.project, options.region)
     given = input_artifacts.resolve(file.pipeline, artifacts or {}, parent)
@@ -176,7 +176,7 @@ def prepare_resume(
         options = replace(options, configuration=Configuration.of_json(content.get("configuration", {})))
         file = _earlier_file(run_dir, content, options)
         if reasons := _value_refusals(file, content["parameters"], options, content):
-            raise _refused(file, reasons, options)
+            raise _refused(file, reasons, options, content["parameters"])
         return PipelineRun(
             file,
             Values(parameters=content["parameters"], artifacts=content.get("input_artifacts", {})),
@@ -230,15 +230,16 @@ def _value_refusals(
     )
     if has_jobs:
         region = str((earlier or {}).get("region", options.region))
-        reasons += jobs.refusals(file.pipeline, values, region=region, choice=options.container_choice)
+        choice = options.container_choice
+        repository = Repository.of(file.pipeline, file.path, choice.stand_ins.sources)
+        reasons += jobs.refusals(file.pipeline, values, region=region, choice=choice, repository=repository)
     return reasons
 
 
-def _refused(file: PipelineFile, reasons: list[str], options: Options) -> Refused:
+def _refused(file: PipelineFile, reasons: list[str], options: Options, values: Mapping[str, Any]) -> Refused:
     """Return the refusal with one proposal, even for what may fail later."""
-    reasons = [
-        *dict.fromkeys([*reasons, *cloud_launchers.calls(file.pipeline, has_credentials=options.with_credentials)])
-    ]
+    callers = bigquery.calls(file.pipeline, values, has_credentials=options.with_credentials)
+    reasons = [*dict.fromkeys([*reasons, *callers])]
     return Refused(reasons, text_of(proposed(file.pipeline, reasons, options.configuration), options.configuration))
 
 

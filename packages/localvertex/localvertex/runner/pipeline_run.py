@@ -22,7 +22,7 @@ from localvertex.jobs import FaultLedger
 from localvertex.processes import pins
 from localvertex.processes.processes import Processes
 from localvertex.runner import repeated_options
-from localvertex.runner.checks import addresses, cloud_launchers, container_commands, given_outputs, pinned_versions
+from localvertex.runner.checks import addresses, bigquery, container_commands, given_outputs, pinned_versions
 from localvertex.runner.display import Display
 from localvertex.runner.options import Options
 from localvertex.runner.pipeline_inputs import buckets_of, file_values, inputs_of, notes_of, tasks_of_file
@@ -72,7 +72,7 @@ class PipelineRun:
         """The complete record, if it could not be written at the end."""
         if not_run := given_outputs.given_paths(file.pipeline):
             self._notes.append(f"given in {options.configuration.file}, not run: {', '.join(not_run)}")
-        self._notes += cloud_launchers.calls(file.pipeline, has_credentials=options.with_credentials)
+        self._notes += bigquery.calls(file.pipeline, self._inputs.parameters, has_credentials=options.with_credentials)
         self._credentials = UserCredentials() if options.with_credentials else NoCredentials()
         given = given_paths(
             self._inputs.parameters, file_values(self._file), self._inputs.artifacts, work_dir=self.work_dir

@@ -16,7 +16,6 @@ from localvertex.executors import find_executor, has_replicas
 from localvertex.executors.attempt import Attempt
 from localvertex.executors.context import Context
 from localvertex.executors.launcher import vertex_uri
-from localvertex.runner.checks.cloud_launchers import calls_bigquery
 from localvertex.store import executor_files, registry
 from localvertex.store.models.reading import UPLOADED_BY
 from localvertex.store.steps import cache as step_cache
@@ -214,8 +213,6 @@ def execute(
         outputs_at=_outputs_at(task, executor, context),
         buckets=context.buckets,
     )
-    if task.component.bigquery or calls_bigquery(executor):
-        (task.folder / executor_files.BIGQUERY).write_text(json.dumps({"files": task.component.bigquery}))
     runner = find_executor(executor)
     if runner is None:
         raise TypeError(f"no executor for {task.component.executor}, although the check before the run accepted it")
@@ -260,7 +257,9 @@ def remove_secrets(task: Task, context: Context) -> None:
         executor_files.BIGQUERY,
         *task.component.output_parameters,
     )
-    files = [task.folder / name for name in names] + list(task.folder.rglob("*.log"))
+    names_below = ("*.log", executor_files.REFUSED)
+    files = [task.folder / name for name in names]
+    files += [path for name in names_below for path in task.folder.rglob(name)]
     context.credentials.secrets.remove_from(path for path in files if path.is_file())
 
 

@@ -3,6 +3,7 @@
 import json
 import math
 import shutil
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -14,7 +15,7 @@ from localvertex._base.lines import WriteLine
 from localvertex._base.nested import parts
 from localvertex._base.userinput import doubles
 from localvertex._base.userinput.errors import UserError
-from localvertex._base.userinput.reading import parse_json
+from localvertex._base.userinput.reading import parse_json, read_bytes
 from localvertex.errors import TaskFailed
 from localvertex.store import copies
 from localvertex.store.task import Artifact, Values
@@ -22,8 +23,11 @@ from localvertex.values.buckets import Buckets, OutsideBucket
 
 INPUT, OUTPUT, LOG = "executor_input.json", "executor_output.json", "log.txt"
 
-BIGQUERY = "bigquery.json"
-"""In the folder of a step that calls BigQuery: the files of its queries, and those that it had no file for."""
+BIGQUERY, REFUSED = "bigquery.json", "refused.jsonl"
+"""In the folder of a step or a trial: its files of rows by query, and the calls of Google that were refused.
+
+The names are those of credentials/step_python.
+"""
 
 _ENDINGS = {"system.HTML": ".html", "system.Markdown": ".md"}
 """Endings of files of these types, by which a browser or an editor knows them."""
@@ -55,7 +59,7 @@ def prepare(
         name: f"{outputs_at}/{name}{_ENDINGS.get(artifact.schema_title, '')}"
         for name, artifact in component.output_artifacts.items()
     }
-    files = [folder / name for name in (*component.output_parameters, OUTPUT)]
+    files = [folder / name for name in (*component.output_parameters, OUTPUT, BIGQUERY, REFUSED)]
     for path in [*files, *(Path(buckets.path_of(uri)) for uri in uris.values())]:
         remove(path)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -84,7 +88,27 @@ def prepare(
         },
     }
     (folder / INPUT).write_text(json.dumps(executor_input, indent=1))
+    write_rows(component, folder)
     return executor_input
+
+
+def write_rows(component: Component, folder: Path) -> None:
+    """Write where a program in this folder finds the files of rows that the user names."""
+    if component.bigquery:
+        (folder / BIGQUERY).write_text(json.dumps(component.bigquery))
+
+
+def refused_calls(folder: Path) -> list[JsonObject]:
+    """Return the `host` of each call of Google that the step of this folder made in vain, and the `rows` it asked for.
+
+    The step may have written anything.
+    """
+    found = list[JsonObject]()
+    for file in folder.rglob(REFUSED):
+        with suppress(UserError, ValueError, LookupError, TypeError, RecursionError):
+            lines = map(json.loads, read_bytes(file).splitlines())
+            found += [{name: str(each[name]) for name in ("host", "rows")} for each in lines]
+    return found
 
 
 def add_typed_values(executor_input: JsonObject) -> None:

@@ -6,6 +6,7 @@ modules that training images have most, even where the package has the same name
 was checked on its date against the package's files or the project's page.
 """
 
+import ast
 import configparser
 import csv
 import os
@@ -20,6 +21,7 @@ from typing import Any
 
 from localvertex._base.compiled.spec import Pipeline
 from localvertex._base.json_object import JsonObject
+from localvertex._base.nested import parts
 from localvertex._base.userinput.errors import UserError
 from localvertex._base.userinput.reading import parse_toml, read_bytes
 
@@ -130,6 +132,9 @@ def _of_folders(folders: Iterable[Path]) -> list[str]:
         for pattern in _REQUIREMENT_FILES:
             for path in sorted(folder.glob(pattern)):
                 found += _text(path).splitlines()
+        setup = _of_setup(_text(folder / "setup.py"))
+        own |= {*map(_normalized, setup.get("name", ()))}
+        found += [*setup.get("install_requires", ()), *setup.get("extras_require", ())]
         with suppress(UserError):
             tables = parse_toml(_text(folder / "pyproject.toml").encode(), "")
             own |= _own_names(tables)
@@ -143,6 +148,20 @@ def _of_folders(folders: Iterable[Path]) -> list[str]:
                 found += [line for _, text in config.items("options.extras_require") for line in text.splitlines()]
     # A project that names itself, for its extras, is here and not in an index.
     return [line for line in found if not (match := _REQUIREMENT.match(line)) or _normalized(match[1]) not in own]
+
+
+def _of_setup(source: str) -> dict[str, list[str]]:
+    """Return the texts of each argument in a setup.py, written there or under a name, without the keys of tables."""
+    found = dict[str, list[str]]()
+    with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+        nodes = [*ast.walk(ast.parse(source))]
+        named = {ast.unparse(each.targets[0]): each.value for each in nodes if isinstance(each, ast.Assign)}
+        for each in nodes:
+            if isinstance(each, ast.keyword) and each.arg:
+                with suppress(ValueError, TypeError):
+                    value = ast.literal_eval(named.get(ast.unparse(each.value), each.value))
+                    found[each.arg] = [text for text in parts(value) if isinstance(text, str)]
+    return found
 
 
 def _text(path: Path) -> str:

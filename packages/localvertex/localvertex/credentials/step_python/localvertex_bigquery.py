@@ -22,8 +22,8 @@ TYPE_CHECKING = False  # typing's own would be imported in every step
 if TYPE_CHECKING:
     from typing import Any
 
-VARIABLE = "LOCALVERTEX_BIGQUERY"
-"""Names the JSON file of the step: `files` by the text of a query or the name of a table, and what was `missing`."""
+VARIABLE, _FILE = "LOCALVERTEX_STEP", "bigquery.json"
+"""The folder of the step, and the JSON file in it: files of rows by the text of a query or the name of a table."""
 
 _PATH = re.compile(r"/bigquery/v2/projects/([^/]+)/(?:jobs|queries|datasets/([^/]+)/tables/([^/]+))(?:/([^/]+))?$")
 
@@ -50,7 +50,11 @@ _jobs: dict[str, tuple[dict[str, Any], list[list[Any]]]] = {}
 
 
 class Unnamed(Exception):
-    """No file is named for a query or a table, or it cannot be one; the text says what to do."""
+    """No file is named for a query or a table, `name`, or it cannot be one; the text says what to do."""
+
+    def __init__(self, text: str, name: str = "") -> None:
+        super().__init__(text)
+        self.name = name
 
 
 def answer(method: str, address: str, body: Any) -> Any:
@@ -135,21 +139,21 @@ def _read(name: str) -> tuple[dict[str, Any], list[list[Any]]]:
         Unnamed: No file is named for it.
     """
     name = " ".join(name.split())
-    with open(os.environ[VARIABLE], encoding="utf-8") as file:
-        known = json.load(file)
+    try:
+        with open(os.path.join(os.environ[VARIABLE], _FILE), encoding="utf-8") as file:
+            known = json.load(file)
+    except (KeyError, OSError):
+        known = {}
     whole = _WHOLE_TABLE.fullmatch(name)
     table = whole.group(1) if whole else name
-    for each, path in known["files"].items():
+    for each, path in known.items():
         each = " ".join(each.split())
         # A table may be named without its project; a query is no table, whatever it ends with.
         is_table = _TABLE.fullmatch(table) and _TABLE.fullmatch(each) and f".{table}".endswith(f".{each}")
         if each == name or is_table:
             schema, rows = _of_file(path)
             return schema, (rows[: int(whole.group(2))] if whole and whole.group(2) and is_table else rows)
-    known["missing"] = [*dict.fromkeys([*known.get("missing", []), table])]
-    with open(os.environ[VARIABLE], "w", encoding="utf-8") as file:
-        json.dump(known, file)
-    raise Unnamed(f"no file is named for {table[:300]!r}")
+    raise Unnamed(f"no file is named for {table[:300]!r}", table)
 
 
 def _of_file(path: str) -> tuple[dict[str, Any], list[list[Any]]]:

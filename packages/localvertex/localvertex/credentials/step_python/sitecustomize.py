@@ -38,6 +38,8 @@ PLACEHOLDER = "localvertex-step"
 PROJECT_NUMBER = "100000000001"
 """`values.buckets.PROJECT_NUMBER`."""
 
+_noted: set[str] = set()
+
 _downloads: set[int] = set()
 """Threads that download a public object."""
 
@@ -46,8 +48,23 @@ class NotEmulated(RuntimeError):
     """A call of a service of Google that stays on this machine; no OSError, which libraries repeat or hide."""
 
 
-def _refuse(host: str, call: str, way_on: str = "") -> Any:
-    """Raise what no library of Google repeats, with one line."""
+def _note(**refused: str) -> None:
+    """Note once what was refused, from which the run makes its proposal; several processes may write."""
+    import json
+
+    line = json.dumps(refused) + "\n"
+    try:
+        if line not in _noted:
+            with open(os.path.join(os.environ["LOCALVERTEX_STEP"], "refused.jsonl"), "a", encoding="ascii") as file:
+                file.write(line)
+    except (KeyError, OSError):
+        pass
+    _noted.add(line)
+
+
+def _refuse(host: str, call: str, way_on: str = "", rows: str = "") -> Any:
+    """Raise what no library of Google repeats, with one line, and note it."""
+    _note(host=host, rows=rows)
     advice = f"{way_on}give the step's outputs as [step.NAME] outputs in localvertex.toml"
     if host.endswith(_STORAGE):
         advice = f"give a folder per bucket with --gcs-root DIR, {advice}"
@@ -220,7 +237,8 @@ def _from_files(request: Any, found: Any) -> Any:
         content = answer(request.method, request.url, request.body)
     except Unnamed as error:
         way_on = f"{error}: name files of rows as [step.NAME] bigquery, or "
-        _refuse("bigquery.googleapis.com", f"{request.method} {request.path_url.partition('?')[0]}", way_on)
+        call = f"{request.method} {request.path_url.partition('?')[0]}"
+        _refuse("bigquery.googleapis.com", call, way_on, error.name)
     found.status_code, found.url, found.request = 200, request.url, request
     found.headers["Content-Type"] = "application/json"
     found.raw = io.BytesIO(json.dumps(content).encode())
@@ -233,7 +251,7 @@ def _change_requests(module: ModuleType) -> None:
     send = module.HTTPAdapter.send
 
     def local_send(self: Any, request: Any, *args: Any, **options: Any) -> Any:
-        if request.url.startswith(_BIGQUERY) and "LOCALVERTEX_BIGQUERY" in os.environ:
+        if request.url.startswith(_BIGQUERY):
             return _from_files(request, module.Response())
         routed = _routed(request.url, request.headers.get(_HEADER))
         if routed:

@@ -4,16 +4,11 @@ Which operations run locally instead is decided by the executors; the rest of go
 or changes resources in Google Cloud.
 """
 
-import re
-
 from localvertex._base.compiled.launchers import is_google_image, launcher_module
-from localvertex._base.compiled.spec import Container, Importer, Pipeline
+from localvertex._base.compiled.spec import Container, Pipeline
 from localvertex.errors import Refusal
 from localvertex.executors import runs_given_command
 from localvertex.executors.python_step import PythonStepExecutor
-
-CALLS_BIGQUERY = "calls BigQuery: give its outputs"
-_BIGQUERY = re.compile(r"\bgoogle\.cloud(?:\.| import )bigquery\b")
 
 
 def refusals(pipeline: Pipeline) -> list[Refusal]:
@@ -43,21 +38,6 @@ def refusals(pipeline: Pipeline) -> list[Refusal]:
             continue
         reasons.append(Refusal(text, step=task.path))
     return reasons
-
-
-def calls(pipeline: Pipeline, *, has_credentials: bool) -> list[Refusal]:
-    """Return one line for each step whose code calls BigQuery, which fails here; a condition may leave the step out."""
-    return [
-        Refusal(f"{task.path}: {CALLS_BIGQUERY}", step=task.path)
-        for task in pipeline.tasks
-        if not has_credentials and calls_bigquery(pipeline.executor_of(task))
-        if not pipeline.components[task.component].bigquery
-    ]
-
-
-def calls_bigquery(executor: Container | Importer | None) -> bool:
-    """Return whether the code of a step calls BigQuery."""
-    return isinstance(executor, Container) and bool(_BIGQUERY.search("\n".join(executor.command)))
 
 
 def _operation(module: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from localvertex._base.compiled.spec import Pipeline
 from localvertex._base.userinput.errors import UserError
 from localvertex.containers.choice import Choice
-from localvertex.containers.stand_ins import source_of
+from localvertex.containers.stand_ins import is_plain, source_of
 from localvertex.executors.custom_job import CustomJobExecutor
 from localvertex.executors.google_cloud.batch_predict import BatchPredictExecutor
 from localvertex.executors.google_cloud.model_deploy import ModelDeployExecutor
@@ -20,6 +20,8 @@ from localvertex.machines.job.values import RuntimeValue
 from localvertex.machines.pipeline.check import check_payload
 from localvertex.machines.pipeline.graph import Graph
 from localvertex.machines.pipeline.payload import Payload, build
+from localvertex.runner.checks import base_images
+from localvertex.values.repository import Repository
 
 _POOLS = "job_spec.worker_pool_specs"
 
@@ -30,6 +32,7 @@ def refusals(
     *,
     region: str,
     choice: Choice,
+    repository: Repository,
 ) -> list[str]:
     """Return each reason for which the service or this machine would refuse a job, with its path.
 
@@ -38,6 +41,7 @@ def refusals(
         values: The values of its parameters.
         region: The region of the run.
         choice: How containers run, and what the user has named in place of images.
+        repository: Names the packages of modules.
     """
     custom_job = CustomJobExecutor().accepts
     checked = (custom_job, TuningJobExecutor().accepts, ModelDeployExecutor().accepts, BatchPredictExecutor().accepts)
@@ -59,29 +63,33 @@ def refusals(
             errors = [each for each in findings if each.severity == "error"]
             found += [f"{_shown(each.path)}: {each.message}{each.nearest}" for each in errors]
             if custom_job(step.container):
-                found += _missing_commands(payload, choice, step.container.path)
+                found += _of_containers(payload, choice, step.container.path, repository)
     except UserError as error:
         return [str(error)]
     return list(dict.fromkeys(found))
 
 
-def _missing_commands(payload: Payload, choice: Choice, step: str) -> Iterator[str]:
+def _of_containers(payload: Payload, choice: Choice, step: str, repository: Repository) -> Iterator[str]:
+    """Yield which commands and modules of the pools are not here, as far as the file has them."""
     spec = payload.job.get("job_spec")
     pools = spec.get("worker_pool_specs") if isinstance(spec, dict) else None
     for index, pool in enumerate(pools if isinstance(pools, list) else []):
-        if _is_known(pool) and (problem := missing_command(pool, choice)):
-            path = _path(payload, f"{_POOLS}[{index}].container_spec")
-            container = pool["container_spec"]
-            image, command = str(container.get("image_uri")), container.get("command") or ()
+        container = pool.get("container_spec") if isinstance(pool, dict) else None
+        if not isinstance(container, dict):
+            continue
+        known = {name: each for name, each in container.items() if not isinstance(each, RuntimeValue)}
+        if {"command", "image_uri"} & (container.keys() - known):
+            continue
+        path, image = _path(payload, f"{_POOLS}[{index}].container_spec"), str(known.get("image_uri"))
+        command, arguments = ([*map(str, known.get(name) or ())] for name in ("command", "args"))
+        if problem := missing_command({"container_spec": known}, choice):
             yield source_of(f"{path}: {problem}", image, command, step)
-
-
-def _is_known(pool: Any) -> bool:
-    """Return whether the command of a pool is in the file."""
-    container = pool.get("container_spec") if isinstance(pool, dict) else None
-    if not isinstance(container, dict):
-        return False
-    return not any(isinstance(container.get(name), RuntimeValue) for name in ("command", "image_uri"))
+            continue
+        stand_in = choice.stand_ins.of(image, (*command, *arguments))
+        finds_more = stand_in.packages or is_plain(image) or "PYTHONPATH" in str(known.get("env"))
+        if not (finds_more or image in choice.command_prefixes):
+            found = base_images.of_command([*stand_in.words(command, arguments)], stand_in, repository)
+            yield from base_images.named(found, image, repository, path=path, step=step)
 
 
 def _path(payload: Payload, path: str) -> str:

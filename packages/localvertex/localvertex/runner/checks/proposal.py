@@ -10,29 +10,34 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from localvertex._base.compiled.spec import Container, Pipeline
+from localvertex._base.compiled.spec import Container, Importer, Pipeline
 from localvertex._base.json_object import JsonObject
-from localvertex.containers.stand_ins import advice
+from localvertex._base.userinput.errors import UserError
+from localvertex._base.userinput.reading import parse_json, read_bytes
+from localvertex.containers.stand_ins import EXAMPLE, StandIns, advice
 from localvertex.errors import Refusal
-from localvertex.executors.python_step import missing_module
+from localvertex.executors.custom_job import JOB_FILE
+from localvertex.executors.python_step import PythonStepExecutor, missing_module
 from localvertex.runner.checks.addresses import BUCKETS
-from localvertex.runner.checks.cloud_launchers import calls
+from localvertex.runner.checks.base_images import of_step
+from localvertex.runner.checks.bigquery import calls
 from localvertex.runner.checks.given_outputs import NamedTask, asks_google, named_tasks
-from localvertex.store.executor_files import BIGQUERY
+from localvertex.store.executor_files import refused_calls
 from localvertex.store.steps.failure import cannot_run_here
 from localvertex.store.task import State
 from localvertex.values.buckets import addresses
 from localvertex.values.configuration import Configuration, key, toml
 from localvertex.values.repository import Repository
 
-_UNANSWERED_BUCKET = "does not answer it for storage.googleapis.com"
-"""In the error of a step that asks for a bucket; its text is that of credentials/step_python/sitecustomize.py."""
+_STORAGE = "storage.googleapis.com"
 
 Tables = dict[tuple[str, ...], JsonObject]
 """Tables of a localvertex.toml by their names."""
 
 _PARSES = re.compile(r"[\"'/(]gs://[\"')\\]|gs://[\[(]|google\.cloud(?:\.| import )storage\b|\bgcsfs\b")
 """Code that has `gs://` as a text or a pattern of its own, or calls Cloud Storage."""
+
+_POOL = re.compile(r"workerpool(\d+)-\d+$")
 
 _OF_IMAGES = {"python": ".venv/bin/python", "command": ["python", "-m", "program"]}
 """What else a user may want of an image whose source is proposed."""
@@ -47,16 +52,23 @@ def proposed(pipeline: Pipeline, reasons: Iterable[str], configuration: Configur
         configuration: What the file has; tables per pipeline, if it has any.
     """
     found = [each for each in reasons if isinstance(each, Refusal)]
-    own = _own(pipeline, configuration)
-    steps = {each.step for each in found if not each.table or (each.step and not _adds(each, configuration))}
+    own = ("pipeline", pipeline.name) if configuration.pipeline else ()
+    wanted = [
+        (each, (*own, *each.table) if each.table[0] in ("parameters", "step") else each.table)
+        for each in found
+        if each.table
+    ]
+    helped = {(each.step, table) for each, table in wanted if _adds(each.content, table, configuration)}
+    steps = {each.step for each in found if not each.table}
+    steps |= {each.step for each, table in wanted if each.step and (each.step, table) not in helped}
     given = {name for task in named_tasks(pipeline) if (names := _names(task, pipeline)) & steps for name in names}
     tables: Tables = {}
     for task in named_tasks(pipeline):
         if _names(task, pipeline) & steps:
             tables[*own, "step", task.path] = {"outputs": task.proposed}
-    for each in found:
-        if each.table and each.step not in given:
-            table = (*own, *each.table) if each.table == ("parameters",) else each.table
+    # A folder that is known comes before the example of one.
+    for each, table in sorted(wanted, key=lambda pair: pair[0].content.get("path") == EXAMPLE):
+        if each.step not in given:
             have = tables.get(table) or _existing(table, configuration)
             tables[table] = merged(have, each.content)
     return tables
@@ -66,8 +78,10 @@ def after(
     pipeline: Pipeline,
     entries: Iterable[JsonObject],
     repository: Repository,
+    stand_ins: StandIns,
     configuration: Configuration,
     *,
+    values: Mapping[str, Any],
     run_dir: Path,
     has_buckets: bool = False,
 ) -> Tables:
@@ -79,52 +93,69 @@ def after(
         pipeline: The pipeline, without what was given.
         entries: The entries of the run's tasks in its record.
         repository: Names the packages of modules.
+        stand_ins: What ran in place of images.
         configuration: What the file has.
+        values: The values of the pipeline's parameters.
         run_dir: The folder of the run.
         has_buckets: Whether buckets were folders.
     """
     # Without the numbers of iterations.
     found = {"/".join(part for part in each["path"].split("/") if not part.isdecimal()): each for each in entries}
     failed = {path: each for path, each in found.items() if each["state"] == State.FAILED and cannot_run_here(each)}
-    own = _own(pipeline, configuration)
-    callers = {each.step for each in calls(pipeline, has_credentials=False)}
-    reasons, open_calls, unnamed = list[Refusal](), list[Refusal](), list[Refusal]()
+    own = ("pipeline", pipeline.name) if configuration.pipeline else ()
+    callers = {each.step: each for each in calls(pipeline, values, has_credentials=False)}
+    reasons, open_calls, has_failed_call = list[Refusal](), list[Refusal](), False
+    lacking = dict[tuple[str, str], Refusal]()
     for task in named_tasks(pipeline):
-        table = (*own, "step", task.path)
-        if names := _unnamed(found.get(task.path, {}), run_dir):
-            content = {"bigquery": dict.fromkeys(names, "path/to/file")}
-            unnamed.append(Refusal(task.path, step=task.path, table=table, content=content))
+        entry, known = found.get(task.path, {}), _existing((*own, "step", task.path), configuration)
+        is_failed, table = entry.get("state") == State.FAILED, ("step", task.path)
+        refused = refused_calls((run_dir / entry["log"]).parent) if is_failed and entry["log"] else []
+        rows = {each["rows"]: "path/to/file" for each in refused if each["rows"]}
+        is_open = bool(entry) and not State(entry["state"]).has_outputs
+        is_caller = is_open and task.path in callers and "bigquery" not in known
+        has_failed_call |= bool(rows) or (is_caller and task.path in failed)
+        if rows:
+            others = callers[task.path].content.get("bigquery", {}) if is_caller else {}
+            reasons.append(Refusal(task.path, step=task.path, table=table, content={"bigquery": others | rows}))
             continue
-        known = _existing(table, configuration)
-        is_open = task.path in found and not State(found[task.path]["state"]).has_outputs
-        if is_open and task.spec.path in callers and "bigquery" not in known:
-            open_calls.append(Refusal(task.path, step=task.path))
-        if entry := failed.get(task.path):
-            executor, module = pipeline.executor_of(task.spec), missing_module(entry["error"] or "")
-            image = executor.image if isinstance(executor, Container) else ""
+        if is_caller and not is_failed:
+            open_calls.append(callers[task.path])
+        module = missing_module(entry["error"] or "") if task.path in failed else ""
+        if not module and not has_buckets and _STORAGE in (each["host"] for each in refused):
+            reasons.append(Refusal(task.path, step=task.path, table=("buckets",), content=BUCKETS))
+        elif task.path in failed:
+            image = _image(pipeline.executor_of(task.spec), entry, run_dir)
             way_on = advice(image, module, repository) if module else Refusal("")
-            if _UNANSWERED_BUCKET in (entry["error"] or ""):
-                way_on = Refusal("", table=("buckets",), content=BUCKETS)
+            lacking[image, module] = way_on
             reasons.append(Refusal(task.path, step=task.path, table=way_on.table, content=way_on.content))
-        elif is_open and has_buckets and "addresses" not in known and _parses(task, pipeline, found[task.path]):
+        elif is_open and has_buckets and "addresses" not in known and _parses(task, pipeline, entry):
             reasons.append(Refusal(task.path, step=task.path, table=table, content={"addresses": "gs"}))
-    calls_failed = {each.step for each in open_calls} & failed.keys()
-    return proposed(pipeline, [*reasons, *unnamed, *(open_calls if calls_failed or unnamed else [])], configuration)
+    for task in named_tasks(pipeline):
+        executor = pipeline.executor_of(task.spec)
+        is_open = found.get(task.path, {}).get("state") == State.NOT_TRIGGERED
+        if is_open and isinstance(executor, Container) and PythonStepExecutor().accepts(executor):
+            # It would fail for the same module.
+            modules = of_step(executor.command, stand_ins.of(executor.image, executor.command), repository)
+            reasons += [
+                Refusal(task.path, step=task.path, table=way_on.table, content=way_on.content)
+                for (image, module), way_on in lacking.items()
+                if image == executor.image and module.partition(".")[0] in modules
+            ]
+    return proposed(pipeline, [*reasons, *(open_calls if has_failed_call else [])], configuration)
 
 
-def _unnamed(entry: Mapping[str, Any], run_dir: Path) -> list[str]:
-    """Return the queries and tables of a failed step for which no file is named."""
-    if entry.get("state") != State.FAILED or not entry.get("log"):
-        return []
+def _image(executor: Container | Importer | None, entry: JsonObject, run_dir: Path) -> str:
+    """Return the image of a step's program, in a custom job that of the replica which failed; empty if not known."""
+    if not isinstance(executor, Container) or not (job := entry.get("custom_job")):
+        return executor.image if isinstance(executor, Container) else ""
+    number = _POOL.search(job["failed_replica"])
     try:
-        # The step may have written anything.
-        return [*map(str, json.loads((run_dir / entry["log"]).with_name(BIGQUERY).read_bytes())["missing"])]
-    except (OSError, ValueError, LookupError, TypeError):
-        return []
-
-
-def _own(pipeline: Pipeline, configuration: Configuration) -> tuple[str, ...]:
-    return ("pipeline", pipeline.name) if configuration.pipeline else ()
+        content = parse_json(read_bytes((run_dir / entry["log"]).with_name(JOB_FILE)).decode(), JOB_FILE)
+        return str(
+            content["job_spec"]["worker_pool_specs"][int(number[1] if number else 0)]["container_spec"]["image_uri"]
+        )
+    except (UserError, ValueError, LookupError, TypeError):
+        return ""
 
 
 def _parses(task: NamedTask, pipeline: Pipeline, entry: Mapping[str, Any]) -> bool:
@@ -161,10 +192,10 @@ def _names(task: NamedTask, pipeline: Pipeline) -> set[str]:
     return {task.path, task.spec.path, task.component.executor, executor.path if executor else ""} - {""}
 
 
-def _adds(refusal: Refusal, configuration: Configuration) -> bool:
+def _adds(content: JsonObject, table: tuple[str, ...], configuration: Configuration) -> bool:
     """Return whether the file lacks something of what would help."""
-    have = _existing(refusal.table, configuration)
-    return merged(have, refusal.content) != have
+    have = _existing(table, configuration)
+    return merged(have, content) != have
 
 
 def _existing(names: tuple[str, ...], configuration: Configuration) -> JsonObject:

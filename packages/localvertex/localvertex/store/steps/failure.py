@@ -24,7 +24,7 @@ _NOT_STARTED = (126, 127)
 
 _NOT_HERE = re.compile(
     r"\b(?:ModuleNotFoundError|ImportError|MethodNotImplemented|DefaultCredentialsError)\b"
-    "|^installing the packages failed"
+    "|^installing the packages failed|: Please install the '"
 )
 """What a step reports that needs what this machine does not have: modules, or Google Cloud."""
 

@@ -184,7 +184,7 @@ def test_the_verdicts(command: Command, compiled: Compile, tmp_path: Path) -> No
         ["src/p.py:3", "to be compiled"],
     ]
     assert "  [step.bigquery-query-job], [buckets]\n" in done.stdout
-    assert "  [step.rows]\n  root.dag.tasks.rows: calls BigQuery: give its outputs\n" in done.stdout
+    assert "  [step.rows]\n  rows: calls BigQuery: name files with the rows of its queries and tables\n" in done.stdout
     assert "  kfp dsl compile --py src/p.py --function f --output other.yaml\n" in done.stdout
     assert [line for line in done.stdout.splitlines() if len(line) > 80] == []
     written = (tmp_path / "localvertex.toml").read_text()
@@ -192,7 +192,7 @@ def test_the_verdicts(command: Command, compiled: Compile, tmp_path: Path) -> No
     filled_in = tomllib.loads("\n".join(line.removeprefix("# ") for line in written.splitlines()[3:]))
     steps = {name: table["step"] for name, table in filled_in["pipeline"].items()}
     assert steps["query"]["bigquery-query-job"]["outputs"] == {"destination_table": "path/to/file"}
-    assert steps["warehouse"]["rows"]["outputs"] == {"Output": 1}
+    assert steps["warehouse"]["rows"]["bigquery"] == {"p.d.t": "path/to/file"}
     assert filled_in["buckets"] == {"root": "buckets", "create": True}
 
 
