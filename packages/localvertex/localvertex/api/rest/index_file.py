@@ -14,7 +14,7 @@ from typing import Any
 
 FILE = ".index.sqlite"
 
-FORMAT = 1
+FORMAT = 2
 """Of the contents: another one when the same record has another summary."""
 
 _BUSY_SECONDS = 0.2
