@@ -4,8 +4,8 @@ The digits of scikit-learn, batch 64: Hugging Face's Trainer, Lightning's and a 
 exact_resume, in two threads of one process that take turns of ten steps, so that both see the same machine. A figure is
 a quartile over the fastest fourth of all pairs of turns, which other work on the machine has hardly disturbed;
 exact_resume may add 100 microseconds to a step. The first turns, which start up, do not count, nor do the first two
-steps of a turn. Then how long a save of 10 million weights and their AdamW blocks the
-Trainer, at most 1% of the interval that is chosen. Needs `make venv-torch`, whose interpreter is started otherwise.
+steps of a turn. Then how long a save of 10 million weights and their AdamW blocks the Trainer, at most 1% of the
+interval that is chosen. Needs `make venv-torch`, whose interpreter is started otherwise.
 """
 
 import argparse
@@ -72,7 +72,8 @@ class _Turns:
 
     def give(self, side: bool, *, ends: bool = False) -> None:
         with self._changed:
-            self._ended |= {side} if ends else set()
+            if ends:
+                self._ended.add(side)
             if (not side) not in self._ended:
                 self._whose = not side
                 self._changed.notify_all()
@@ -235,7 +236,8 @@ def _save(folder: pathlib.Path) -> None:
     from exact_resume.checkpoints.async_writer import best_interval
 
     _thread.steps = _Steps(_Turns(), True)
-    _hugging_face(folder, 9, True, num_units=3150, save_every_steps=3)
+    # Fewer steps than a turn, which nobody would give back.
+    _hugging_face(folder, _TURN - 1, True, num_units=3150, save_every_steps=3)
     lines: Iterable[Any] = (json.loads(line) for path in folder.glob("events/*.jsonl") for line in path.open())
     saves = [each for each in lines if each["event"] == "save"]
     pause = statistics.median(each["seconds"] for each in saves)

@@ -49,12 +49,13 @@ def main() -> int:
     soak = Soak("versions", given)
 
     def run(number: int) -> Sequence[Fault]:
-        version, folder = (
-            _VERSIONS[number],
-            soak.folder / "_".join(_VERSIONS[number].packages or ("alone", str(number))),
-        )
+        version = _VERSIONS[number]
+        name = " ".join((*version.packages, *version.alone)) or "the versions of make venv-torch"
+        # Several examples have the same packages.
+        folder = soak.folder / name.replace(" ", "_")
+        is_installed = folder.exists()
         for extra, packages in (((), version.packages), (("--no-deps",), version.alone)):
-            if packages and not (folder.exists() and version.packages == packages and not version.alone):
+            if packages and not is_installed:
                 words = [TORCH, "-m", "pip", "install", "--quiet", "--target", folder, *extra, *packages]
                 subprocess.run(words, check=True)
         example = _ROOT / "packages" / "exact_resume" / "examples" / f"{version.example}.py"
@@ -63,7 +64,6 @@ def main() -> int:
         done = subprocess.run(words, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         assert done.returncode == (1 if version.refusal else 0), done.stdout
         assert (version.refusal or "resumes exactly") in done.stdout, done.stdout
-        name = " ".join((*version.packages, *version.alone)) or "the versions of make venv-torch"
         return [Fault(f"{version.example}: {name}", "refused by name" if version.refusal else "equal")]
 
     return soak.run(run)

@@ -120,10 +120,9 @@ class _Draws:
         """Put the generators back."""
         if continues:
             self._after = random.getstate(), [each.get_state() for each in _torch_generators()]
-        python, of_torch, numbers = self._before
+        *others, numbers = self._before
         _NUMPY.set_bit_generator(numbers)
-        _restore(python, of_torch)
-        self._python.keep(python)
+        _restore(*others)
 
     def seed(self, *parts: int | str) -> None:
         """Seed the global generators and those found."""
@@ -155,21 +154,11 @@ class _Python:
 
     def state(self) -> Any:
         """Return the state, which is then behind by 32 bits."""
-        bits = random.getrandbits(32)
-        if bits == self._next and _python_gauss() == self._kept[2]:
-            return self._kept
-        version, words, gauss = random.getstate()
-        self._next = bits
-        return version, (*words[:-1], words[-1] - 1), gauss
-
-    def keep(self, state: Any) -> None:
-        """Keep the state that the generator has now."""
-        self._kept = state
-
-
-def _python_gauss() -> float | None:
-    found: float | None = random.getstate.__self__.gauss_next  # type: ignore[attr-defined]
-    return found
+        bits, generator = random.getrandbits(32), random.getstate.__self__  # type: ignore[attr-defined]
+        if bits != self._next or generator.gauss_next != self._kept[2]:
+            version, words, gauss = random.getstate()
+            self._kept, self._next = (version, (*words[:-1], words[-1] - 1), gauss), bits
+        return self._kept
 
 
 def _torch_generators() -> list[Any]:

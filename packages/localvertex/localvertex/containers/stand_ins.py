@@ -19,6 +19,7 @@ from pathlib import Path
 from localvertex._base.compiled.payload import PLACEHOLDER
 from localvertex._base.lines import WriteLine
 from localvertex._base.userinput.errors import UserError
+from localvertex._base.userinput.reading import parse_python
 from localvertex._base.userinput.spelling import join_or
 from localvertex.containers.programs import is_python, python_target
 from localvertex.credentials.isolation import STEP_PYTHON
@@ -231,8 +232,8 @@ def _source_files(path: Path | None, without: Path | None = None) -> Iterator[Pa
 
 def _functions(file: Path) -> set[str]:
     try:
-        tree = ast.parse(file.read_bytes())
-    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+        tree = parse_python(file.read_bytes())
+    except OSError:
         return set()
     return {each.name for each in tree.body if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)}
 

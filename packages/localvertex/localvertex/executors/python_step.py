@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from localvertex._base.compiled.spec import Container, Importer
+from localvertex._base.userinput.reading import parse_python
 from localvertex.containers.call import Prepared
 from localvertex.containers.stand_ins import StandIn, advice, missing_python
 from localvertex.errors import TaskFailed
@@ -188,10 +189,7 @@ def _missing_names(command: Sequence[str]) -> list[str]:
 
 def _names_of_kfp(source: str) -> set[str]:
     """Return the classes `dsl.X` and the latest method in the code of a component, not in its comments and texts."""
-    try:
-        nodes = [*ast.walk(ast.parse(source))]
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return set()
+    nodes = [*ast.walk(parse_python(source))]
     imports = [each for each in nodes if isinstance(each, ast.Import | ast.ImportFrom)]
     others = [each for each in imports if not (isinstance(each, ast.ImportFrom) and each.module == "kfp")]
     is_kfps = "dsl" not in {alias.asname or alias.name for each in others for alias in each.names}

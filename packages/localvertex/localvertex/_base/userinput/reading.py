@@ -1,5 +1,6 @@
 """Strict reading of JSON and YAML files that users and other programs wrote."""
 
+import ast
 import json
 import os
 import sys
@@ -171,6 +172,14 @@ def parse_json(text: str | bytes, name: str) -> Any:
         return _json(text, name)
     except ValueError as error:
         raise _not_json(error, name) from None
+
+
+def parse_python(source: str | bytes) -> ast.Module:
+    """Return the syntax tree of code; that of an empty file if it is not Python or nested too deeply."""
+    try:
+        return ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ast.Module(body=[], type_ignores=[])
 
 
 def parse_toml(data: bytes, name: str) -> JsonObject:

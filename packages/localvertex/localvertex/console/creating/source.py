@@ -123,8 +123,9 @@ def _source(content: str, name: str, path: str, **values: Any) -> Source:
     file, data = name, content.encode()
     # Another file may have the name of a dropped one.
     with suppress(OSError, UserError):
-        if _text(Path(path)) == content:
-            file, data = os.path.abspath(path), reading.read_bytes(Path(path))
+        found = reading.read_bytes(Path(path))
+        if _decoded(found, path) == content:
+            file, data = os.path.abspath(path), found
     digest = hashlib.sha256(data).hexdigest()
     return Source(
         content=content, path=path, file=file, sha256=digest, documents=documents, pipeline=pipeline, **values
@@ -141,11 +142,14 @@ def _parse(content: str, name: str) -> tuple[list[JsonObject], Pipeline]:
 
 
 def _text(path: Path) -> str:
-    data = reading.read_bytes(path)
+    return _decoded(reading.read_bytes(path), path.name)
+
+
+def _decoded(data: bytes, name: str) -> str:
     try:
         return data.decode(json.detect_encoding(data))
     except UnicodeDecodeError:
-        raise UserError(f"{path.name} is not a compiled pipeline; expected JSON or YAML in UTF-8") from None
+        raise UserError(f"{name} is not a compiled pipeline; expected JSON or YAML in UTF-8") from None
 
 
 def short(path: Path) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 from starlette.responses import Response
 
 from localvertex._base.json_object import JsonObject
+from localvertex.api.access import token_file
 from localvertex.api.endpoints.predictions import Predictions
 from localvertex.api.endpoints.records import EndpointRecords
 from localvertex.api.models.registered import Registered
@@ -208,7 +209,7 @@ class ModelCatalogue:
             "takes_images": is_own,
             "command": shown,
             "problem": problem,
-            "token": shlex.quote(str(self._store.folder.absolute() / "token")),
+            "token": shlex.quote(str(token_file.path(self._store.folder.absolute().parent))),
         }
 
     def _files(self, call: LocalCall) -> Path | None:

@@ -30,6 +30,8 @@ class RunList:
         self._store, self._runs, self._pages = store, RunOutputs(store), Pages()
         # No list of runs: each has rows with an id, or none.
         self._seen: tuple[str, list[Row]] = "", [{}]
+        self._newest: tuple[str, list[str]] = "", []
+        """Of the rows of a version: the newest run of each pipeline."""
 
     @local_route("GET", "/local/runs")
     def page(self, call: LocalCall) -> JsonObject:
@@ -40,7 +42,7 @@ class RunList:
         """
         version, rows = self.rows()
         answer = self._pages.page(rows, call.query)
-        groups = self._groups(rows, set(answer["parameters"]))
+        groups = self._groups(version, rows, set(answer["parameters"]))
         ranks = [name for part in ("names", "more") for each in groups for name in each[part]]
         return answer | {
             "parameters": [*ranks, *(each for each in answer["parameters"] if each not in ranks)],
@@ -48,11 +50,14 @@ class RunList:
             "version": version,
         }
 
-    def _groups(self, rows: list[Row], wanted: Set[str]) -> list[Group]:
+    def _groups(self, version: str, rows: list[Row], wanted: Set[str]) -> list[Group]:
         """Return the groups of parameters in the forms of the newest pipelines, each parameter once."""
-        newest = {each["pipeline"]: each["id"] for each in sorted(rows, key=lambda each: each["create_time"] or "")}
+        newest = self._newest
+        if newest[0] != version:
+            runs = {each["pipeline"]: each["id"] for each in sorted(rows, key=lambda each: each["create_time"] or "")}
+            self._newest = newest = version, [*reversed(runs.values())][:_MAX_PIPELINES]
         found, left = dict[str, Group](), set(wanted)
-        for run_id in [*reversed(newest.values())][:_MAX_PIPELINES]:
+        for run_id in newest[1]:
             with suppress(OSError, UserError):
                 copy = run_folder.pipeline_copy(self._store.folder.parent / run_id)
                 pipeline = pipeline_at(copy, copy.stat().st_mtime_ns)

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from localvertex._base.compiled.spec import Pipeline
+from localvertex._base.userinput.reading import parse_python
 from localvertex.containers.choice import Choice
 from localvertex.containers.programs import python_target
 from localvertex.containers.stand_ins import StandIn, advice, is_plain
@@ -57,7 +58,7 @@ def named(modules: set[str], image: str, repository: Repository, *, path: str, s
 def of_step(words: Sequence[str], stand_in: StandIn, repository: Repository) -> set[str]:
     """Return the missing modules of a Python step: its function runs."""
     source = words[-1]
-    functions = [each for each in _parsed(source).body if isinstance(each, ast.FunctionDef)]
+    functions = [each for each in parse_python(source).body if isinstance(each, ast.FunctionDef)]
     body = "\n".join(ast.unparse(each) for each in functions[-1].body) if functions else ""
     return _missing(f"{source}\n{body}", stand_in, repository)
 
@@ -113,7 +114,7 @@ def _is_named(module: str, repository: Repository) -> bool:
 def _imported(source: str, package: str) -> set[str]:
     """Return the modules that code imports in any case, each with the packages in which it is."""
     names = set()
-    for each in _parsed(source).body:
+    for each in parse_python(source).body:
         if isinstance(each, ast.Import):
             names |= {alias.name for alias in each.names}
         elif isinstance(each, ast.ImportFrom):
@@ -123,13 +124,6 @@ def _imported(source: str, package: str) -> set[str]:
             names |= {".".join(filter(None, [base, name])) for name in inner}
     parts_of = [each.split(".") for each in names]
     return {".".join(parts[: number + 1]) for parts in parts_of for number in range(len(parts))}
-
-
-def _parsed(source: str) -> ast.Module:
-    try:
-        return ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return ast.Module(body=[], type_ignores=[])
 
 
 def _text(file: Path) -> str:

@@ -15,6 +15,7 @@ from localvertex._base.compiled.payload import INPUT_PARAMETER
 from localvertex._base.compiled.spec import Container, Importer, Pipeline
 from localvertex._base.json_object import JsonObject
 from localvertex._base.userinput.errors import UserError
+from localvertex._base.userinput.reading import parse_python
 from localvertex.errors import Refusal
 from localvertex.machines.job.values import is_known
 from localvertex.machines.pipeline.graph import Graph, Step
@@ -97,10 +98,7 @@ def _asked_for(source: str, arguments: Mapping[str, Any]) -> list[str]:
 
     Texts of the code are read, the names that only they are given, and f-strings, sums and `format` of them.
     """
-    try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return []
+    tree = parse_python(source)
     nodes = [*ast.walk(tree)]
     own = [each.args for each in tree.body if isinstance(each, ast.FunctionDef)][-1:]
     given: dict[str, list[ast.expr]] = {}

@@ -52,7 +52,7 @@ def proposed(pipeline: Pipeline, reasons: Iterable[str], configuration: Configur
         configuration: What the file has; tables per pipeline, if it has any.
     """
     found = [each for each in reasons if isinstance(each, Refusal)]
-    own = ("pipeline", pipeline.name) if configuration.pipeline else ()
+    own = _own(pipeline, configuration)
     wanted = [
         (each, (*own, *each.table) if each.table[0] in ("parameters", "step") else each.table)
         for each in found
@@ -102,7 +102,7 @@ def after(
     # Without the numbers of iterations.
     found = {"/".join(part for part in each["path"].split("/") if not part.isdecimal()): each for each in entries}
     failed = {path: each for path, each in found.items() if each["state"] == State.FAILED and cannot_run_here(each)}
-    own = ("pipeline", pipeline.name) if configuration.pipeline else ()
+    own = _own(pipeline, configuration)
     callers = {each.step: each for each in calls(pipeline, values, has_credentials=False)}
     reasons, open_calls, has_failed_call = list[Refusal](), list[Refusal](), False
     lacking = dict[tuple[str, str], Refusal]()
@@ -142,6 +142,10 @@ def after(
                 if image == executor.image and module.partition(".")[0] in modules
             ]
     return proposed(pipeline, [*reasons, *(open_calls if has_failed_call else [])], configuration)
+
+
+def _own(pipeline: Pipeline, configuration: Configuration) -> tuple[str, ...]:
+    return ("pipeline", pipeline.name) if configuration.pipeline else ()
 
 
 def _image(executor: Container | Importer | None, entry: JsonObject, run_dir: Path) -> str:

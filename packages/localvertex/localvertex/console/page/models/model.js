@@ -36,10 +36,13 @@ const FIXED = "default";
 
 const PARENT = ["Models", "#/models"];
 
+/** Where the server has a version. @param {any} of */
+const placeOf = ({ id, version }) => `/local/models/${encodeURIComponent(id)}/${encodeURIComponent(version)}`;
+
 /** @param {ViewProps} props */
 export default function Model({ params, query }) {
   const { id, version } = params;
-  const found = useLoad(`/local/models/${encodeURIComponent(id)}/${encodeURIComponent(version)}`);
+  const found = useLoad(placeOf(params));
   const { data, reload } = found;
   if (!data) return html`<${Page} title=${id} parent=${PARENT}><${Loaded} ...${found} /><//>`;
   const tab = query.get("tab") ?? "overview";
@@ -133,7 +136,7 @@ function Use({ model }) {
 const MOST_BYTES = 10 * 2 ** 20;
 
 /** A box that predicts an image. @param {{model: any}} props */
-function Try({ model: { id, version } }) {
+function Try({ model }) {
   const [image, setImage] = useState({ name: "", address: "" });
   const [found, setFound] = useState(/** @type {any} */ (null));
   const [predict, { isBusy, error }] = useAction(async (/** @type {File | undefined} */ file) => {
@@ -143,8 +146,7 @@ function Try({ model: { id, version } }) {
     const address = await addressOf(file);
     setImage({ name: file.name, address });
     const [, b64] = address.split(",");
-    const path = `/local/models/${encodeURIComponent(id)}/${encodeURIComponent(version)}:predict`;
-    setFound(await post(path, { b64 }));
+    setFound(await post(`${placeOf(model)}:predict`, { b64 }));
   });
   const pairs = (found?.probabilities ?? [])
     .map((each, index) => (Array.isArray(each) ? each : [String(index), each]))
@@ -209,7 +211,7 @@ const EVALUATION = [
 /** @param {{model: any}} props */
 function Files({ model: { id, version, files, num_more, num_bytes } }) {
   if (!files.length) return html`<p class="muted">The registry has no files of this version.</p>`;
-  const path = `/local/models/${encodeURIComponent(id)}/${encodeURIComponent(version)}`;
+  const path = placeOf({ id, version });
   return html`
     <p class="actions"><a class="button" href=${`${path}/zip`} download>Download all</a>
       <span class="muted">${count(files.length + num_more)} files, ${bytes(num_bytes)}</span></p>
