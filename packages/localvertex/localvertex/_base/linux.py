@@ -9,6 +9,7 @@
 | `tree_bytes` | the peak memory of all processes of a step together | of the largest one |
 | `is_frozen` | a job without progress names its frozen replicas, after 2 minutes | it names none, after 10 minutes |
 | `tcp_tables` | the user at the other end of a connection | unknown: only the token protects the endpoint |
+| `rights`, `enter` | Python steps are forked behind their mask | each starts its own Python |
 | `bind_to_loopback` | only this machine reaches a job's ports | a warning: other machines may |
 | `bubblewrap` | a sandbox for container commands, and the mask of steps | an engine or --allow-host-commands; none |
 | `has_no_screen` | no browser takes the terminal | a browser is opened |
@@ -24,6 +25,14 @@ import sys
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER, _SIGKILL = 1, 36, 9
 """From linux/prctl.h and signal.h."""
+
+_PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT, _RAISE, _CLEAR_ALL = 24, 38, 47, 2, 4
+_CAPABILITIES = (0x20080522, 0)
+"""Version 3 and this process, from linux/capability.h."""
+
+_NAMESPACES = ("cgroup", "ipc", "mnt", "net", "pid", "time", "user", "uts")
+_RIGHTS = ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb", "NoNewPrivs", "Seccomp")
+"""From /proc/PID/status, see proc(5)."""
 
 _PIDFD_GETFD = 438
 """Number of the system call that copies a file descriptor of a process, the same on all architectures; Linux 5.6."""
@@ -60,10 +69,43 @@ def adopt_orphans() -> None:
 
 def _prctl(option: int, value: int) -> None:
     if is_used():
-        # Importing `ctypes` takes a third of the time in which a supervisor starts.
-        import _ctypes
+        _call("prctl", option, value, 0, 0, 0)
 
-        _ctypes.call_function(_ctypes.dlsym(_ctypes.dlopen("", 0), "prctl"), (option, value, 0, 0, 0))
+
+def _call(name: str, *arguments: int | bytes) -> bool:
+    """Call a function of the C library; return whether it succeeded."""
+    # Importing `ctypes` takes a third of the time in which a supervisor starts.
+    import _ctypes
+
+    return bool(_ctypes.call_function(_ctypes.dlsym(_ctypes.dlopen("", 0), name), arguments) == 0)
+
+
+def rights(process: int | str) -> dict[str, str]:
+    """Return the namespaces of a process, and what it may do in them besides what its user may.
+
+    Raises:
+        OSError: It has ended, or is another user's.
+    """
+    lines = [line.partition(":") for line in _text(f"/proc/{process}/status").splitlines()]
+    found = {name: value.strip() for name, _, value in lines if name in _RIGHTS}
+    return found | {name: os.readlink(f"/proc/{process}/ns/{name}") for name in _NAMESPACES}
+
+
+def enter(namespaces: list[int], wanted: dict[str, str]) -> bool:
+    """Enter namespaces with this process, which gives up all `rights` that are not wanted; return whether it did."""
+    bounding, ambient, *sets = (int(wanted[f"Cap{each}"], 16) for each in ("Bnd", "Amb", "Eff", "Prm", "Inh"))
+    words = [each >> shift & 0xFFFFFFFF for shift in (0, 32) for each in sets]
+    version, content = (b"".join(each.to_bytes(4, sys.byteorder) for each in all_) for all_ in (_CAPABILITIES, words))
+    every = range(int(_text("/proc/sys/kernel/cap_last_cap")) + 1)
+    return (
+        all(_call("setns", each, 0) for each in namespaces)
+        # Only a process with capabilities can reduce its bounding set.
+        and all(_call("prctl", _PR_CAPBSET_DROP, each, 0, 0, 0) for each in every if not bounding >> each & 1)
+        and _call("prctl", _PR_CAP_AMBIENT, _CLEAR_ALL, 0, 0, 0)
+        and _call("capset", version, content)
+        and all(_call("prctl", _PR_CAP_AMBIENT, _RAISE, each, 0, 0) for each in every if ambient >> each & 1)
+        and _call("prctl", _PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    )
 
 
 def descendants(parent: int) -> list[int]:

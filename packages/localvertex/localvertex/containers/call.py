@@ -5,6 +5,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from localvertex.processes.forking import PythonProgram
+
 
 @dataclass(frozen=True, kw_only=True)
 class ContainerCommand:
@@ -47,6 +49,8 @@ class Prepared:
     """Command that ends what the process leaves running; empty if nothing."""
     has_mask: bool = False
     """Whether it runs behind the mask of steps: without a sandbox or an image, and not as the user has allowed."""
+    program: PythonProgram | None = None
+    """What the command does, if it can be forked."""
 
 
 def inside(path: str | Path, folders: Iterable[str | Path]) -> bool:

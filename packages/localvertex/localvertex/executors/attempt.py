@@ -114,6 +114,7 @@ class Attempt:
             log=self.log,
             clean_up=prepared.clean_up,
             has_mask=prepared.has_mask,
+            program=prepared.program,
             # As on Vertex AI, a step may write to its inputs.
             writable=self.readable[1:],
         )

@@ -16,6 +16,7 @@ from localvertex.containers.stand_ins import StandIn, advice, missing_python
 from localvertex.errors import TaskFailed
 from localvertex.executors.attempt import Attempt
 from localvertex.processes import environments, logs, old_kfp, pins
+from localvertex.processes.forking import program_of
 from localvertex.processes.interpreters import OWN
 from localvertex.store import executor_files
 
@@ -91,7 +92,9 @@ class PythonStepExecutor:
         base, command = _own_environment(command, attempt)
         resolved = attempt.context.buckets.mount([attempt.resolve(part) for part in command])
         env = attempt.add_own(attempt.environment(), base)
-        code = attempt.run(Prepared(command=resolved, env=env, has_mask=True))
+        # What has packages or an interpreter of its own is not what the server has imported.
+        program = program_of(resolved, attempt.container.env) if base is None and python is OWN else None
+        code = attempt.run(Prepared(command=resolved, env=env, has_mask=True, program=program))
         attempt.report_exit(code)
         if code != 0:
             reason, module = logs.failure_text(code, attempt.log), missing_module(logs.last_exception(attempt.log))

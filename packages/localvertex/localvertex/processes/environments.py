@@ -170,7 +170,7 @@ def add_own(
         TaskFailed: The interpreter cannot make an environment.
     """
     folder, programs = temporary / "environment", temporary / "pip"
-    create(folder, base, python=python)
+    create(folder, base, python=python, is_kept=False)
     programs.mkdir()
     (programs / "pip").write_text(_PIP)
     (programs / "pip").chmod(0o755)
@@ -200,7 +200,16 @@ def _packages(folder: Path) -> Path:
     return next(folder.glob("lib/python*/site-packages"))
 
 
-def create(folder: Path, base: Path | None = None, *, python: Interpreter = OWN, with_pip: bool = False) -> None:
+class _WithoutScripts(venv.EnvBuilder):
+    """Makes no scripts that activate an environment: an attempt's is active, and they take half of the time."""
+
+    def setup_scripts(self, _: object) -> None:
+        """Write nothing."""
+
+
+def create(
+    folder: Path, base: Path | None = None, *, python: Interpreter = OWN, with_pip: bool = False, is_kept: bool = True
+) -> None:
     """Create a virtual environment that also sees the packages of another one, by default of the interpreter.
 
     pip is mostly among those packages and installs into the environment it is run from, so it is not installed again.
@@ -209,7 +218,8 @@ def create(folder: Path, base: Path | None = None, *, python: Interpreter = OWN,
         TaskFailed: Another interpreter cannot do that.
     """
     if python is OWN:
-        venv.create(folder, with_pip=with_pip, symlinks=True)
+        builder = venv.EnvBuilder if is_kept else _WithoutScripts
+        builder(with_pip=with_pip, symlinks=True).create(folder)
         users = [*site.getsitepackages(), *([site.getusersitepackages()] if site.ENABLE_USER_SITE else [])]
     else:
         options = ["--symlinks"] if with_pip else ["--symlinks", "--without-pip"]

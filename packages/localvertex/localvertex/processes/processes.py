@@ -7,15 +7,20 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from localvertex._base import linux
 from localvertex.errors import Cancelled, TaskFailed
 from localvertex.processes import sinks
+from localvertex.processes.forking import Fork, ForkServer, PythonProgram
 from localvertex.processes.masks.mask import Covered, Mask
 from localvertex.processes.sinks import Sink
 
 _SUPERVISOR = str(Path(__file__).with_name("supervisor.py"))
+
+_KILLED = 137
+"""Of a supervisor that was killed: the process that a fork's mask holds ends without an error."""
 
 _STOP = 0
 """Not a signal: the supervisor ends the command, see supervisor.py."""
@@ -42,6 +47,7 @@ class Process:
         grace_seconds: float,
         hold: int | None,
         clean_up: list[str],
+        fork: Fork | None,
     ) -> None:
         self._lifeline, other_end = socket.socketpair()
         self._sink, self._lock = sink, threading.Lock()
@@ -54,19 +60,31 @@ class Process:
         """A line for each entry of the work folder that was not its to write, when it has ended."""
         kept = [other_end.fileno()] if hold is None else [other_end.fileno(), hold]
         kept += [self._stand_in.lock] if self._stand_in else []
+        num_skipped_ids = next(_NUMBERS) % _NUM_NUMBERS * _STRIDE if covered.words else 0
         supervisor = [*covered.words, sys.executable, "-I", "-S", _SUPERVISOR, ",".join(map(str, kept))]
-        supervisor += [f"{grace_seconds},{next(_NUMBERS) % _NUM_NUMBERS * _STRIDE if covered.words else 0}"]
-        supervisor += [str(len(clean_up)), *clean_up]
+        supervisor += [f"{grace_seconds},{num_skipped_ids}", str(len(clean_up)), *clean_up]
         try:
-            self._process = subprocess.Popen(
-                [*supervisor, *command],
+            forked = fork and fork(
                 cwd=cwd,
-                env=covered.env,
-                stdin=subprocess.DEVNULL,
-                stdout=sink.fd,
-                stderr=subprocess.STDOUT,
-                pass_fds=kept,
-                start_new_session=True,
+                covered=covered,
+                fds=[sink.fd, other_end.fileno()],
+                kept=kept[1:],
+                grace_seconds=grace_seconds,
+                num_skipped_ids=num_skipped_ids,
+            )
+            self._process = (
+                forked.mask
+                if forked
+                else subprocess.Popen(
+                    [*supervisor, *command],
+                    cwd=cwd,
+                    env=covered.env,
+                    stdin=subprocess.DEVNULL,
+                    stdout=sink.fd,
+                    stderr=subprocess.STDOUT,
+                    pass_fds=kept,
+                    start_new_session=True,
+                )
             )
         except (OSError, ValueError) as error:
             # ValueError: a null byte in an argument, or an invalid name of an environment variable.
@@ -75,18 +93,20 @@ class Process:
             raise TaskFailed(f"cannot start {command[0]}: {error}", exit_code=127, is_retryable=False) from None
         finally:
             other_end.close()
+        self._pid = forked.pid if forked else self._process.pid
 
     def is_frozen(self) -> bool:
         """Return whether the command, or a process that it started, is stopped, as by SIGSTOP; False if unknown."""
-        return linux.is_frozen(self._process.pid)
+        return linux.is_frozen(self._pid)
 
     def wait(self) -> int:
         """Wait for the end and return the command's exit code, 128 + signal when a signal ended it."""
         code = self._process.wait()
         with self._lock, self._lifeline:
+            code = code or _KILLED
             # A supervisor that was killed has written nothing.
             with suppress(OSError, ValueError):
-                self.num_left, self.peak_bytes = map(int, self._lifeline.recv(64).split(b","))
+                self.num_left, self.peak_bytes, code = map(int, self._lifeline.recv(64).split(b","))
         self._sink.wait()
         self._collect()
         return code if code >= 0 else 128 - code
@@ -127,6 +147,7 @@ class Processes:
         self.mask = mask or Mask(is_wanted=False)
         """What commands see of this machine, except those with a sandbox of their own."""
         self._lock = threading.Lock()
+        self._server: ForkServer | None = None
         self._running: set[Process] = set()
         self.num_left = 0
         """Processes that commands which have ended had left; see `Process`."""
@@ -164,6 +185,7 @@ class Processes:
         clean_up: list[str] | None = None,
         has_mask: bool = True,
         writable: Sequence[Path] = (),
+        program: PythonProgram | None = None,
     ) -> Process:
         """Start a command that `stop` will end.
 
@@ -175,6 +197,7 @@ class Processes:
             clean_up: A command that runs when it has ended in any way.
             has_mask: Whether it runs behind the mask.
             writable: Folders of the work folder that it may write, besides its working directory.
+            program: What the command does, if it can be forked.
 
         Raises:
             Cancelled: The run is being stopped.
@@ -185,10 +208,12 @@ class Processes:
             self.check_stopped()
             with sinks.opened(log, self.secrets(), self.hold) as sink:
                 mask = self.mask if has_mask else Mask(is_wanted=False)
+                covered = mask.cover(command, cwd=cwd, env=env, writable=writable)
                 process = Process(
                     command,
                     cwd=cwd,
-                    covered=mask.cover(command, cwd=cwd, env=env, writable=writable),
+                    covered=covered,
+                    fork=self._fork(program, env) if program and covered.words else None,
                     sink=sink,
                     grace_seconds=self.grace_seconds,
                     hold=self.hold,
@@ -196,6 +221,10 @@ class Processes:
                 )
             self._running.add(process)
         return process
+
+    def _fork(self, program: PythonProgram, env: dict[str, str]) -> Fork:
+        self._server = self._server or ForkServer(env)
+        return partial(self._server.fork, program, env)
 
     def check_stopped(self) -> None:
         """Check for a stop while waiting for something other than a process.
@@ -210,6 +239,8 @@ class Processes:
         """End every process, with `at_once` by SIGKILL. No process can be started afterwards."""
         with self._lock:
             self.stopped.set()
+            if self._server:
+                self._server.close()
             for process in self._running:
                 if at_once:
                     process.signal(9)

@@ -52,7 +52,7 @@ _DEFAULTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE, signa
 """Signals that the command finds with their default handling."""
 
 
-def _fork_command(lifeline: int) -> int:
+def fork_command(lifeline: int) -> int:
     """Fork the process of the command in its own process group; return its process id, and 0 in that process.
 
     A signal that arrives from now on reaches the command, however late its process runs for the first time.
@@ -225,7 +225,24 @@ def _run_to_end(command: list[str]) -> None:
         time.sleep(0.01)
 
 
-def _skip_process_ids(number: int) -> None:
+def supervise_to_end(
+    child: int, lifeline: int, grace_seconds: float, wakeup: int, clean_up_command: "list[str] | None" = None
+) -> None:
+    """Supervise the command, report on the lifeline what it left, its peak memory and its exit code, and exit."""
+    code, peak_bytes = _supervise(child, lifeline, grace_seconds, wakeup)
+    # With a machine that is lost, all processes are.
+    left = 0 if code == 128 + signal.SIGKILL else _num_left()
+    try:
+        os.write(lifeline, f"{left},{max(peak_bytes, linux.largest_bytes())},{code}".encode())
+    except OSError:
+        pass  # The parent has ended.
+    if clean_up_command:
+        _run_to_end(clean_up_command)
+    clean_up(child)
+    os._exit(code)
+
+
+def skip_process_ids(number: int) -> None:
     """Let threads use up ids: all process tables of masks begin with 1, and programs name common files by their id."""
     if number:
         import _thread
@@ -243,26 +260,16 @@ def main() -> None:
     """Run the command of the command line."""
     kept, num_words = [int(fd) for fd in sys.argv[1].split(",")], int(sys.argv[3])
     grace_seconds, skipped = [float(each) for each in f"{sys.argv[2]},0".split(",")][:2]
-    _skip_process_ids(int(skipped))
+    skip_process_ids(int(skipped))
     clean_up_command, command = sys.argv[4 : 4 + num_words], sys.argv[4 + num_words :]
     # The command inherits none of them: exec closes what is not inheritable.
     for fd in kept:
         os.set_inheritable(fd, False)
     wakeup = prepare()
-    child = _fork_command(kept[0])
+    child = fork_command(kept[0])
     if child == 0:
         execute(command)
-    code, peak_bytes = _supervise(child, kept[0], grace_seconds, wakeup)
-    # With a machine that is lost, all processes are.
-    left = 0 if code == 128 + signal.SIGKILL else _num_left()
-    try:
-        os.write(kept[0], f"{left},{max(peak_bytes, linux.largest_bytes())}".encode())
-    except OSError:
-        pass  # The parent has ended.
-    if clean_up_command:
-        _run_to_end(clean_up_command)
-    clean_up(child)
-    os._exit(code)
+    supervise_to_end(child, kept[0], grace_seconds, wakeup, clean_up_command)
 
 
 if __name__ == "__main__":

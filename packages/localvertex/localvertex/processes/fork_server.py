@@ -1,0 +1,160 @@
+"""Forks Python steps from a process that has imported kfp's executor, each into the mask that was made for it.
+
+Its environment is localvertex's own, whose code runs without a mask anyway, and its variables are those that Python
+reads when it starts. It confirms its imports with one byte. A request on its socket is a length, JSON and file
+descriptors. It forks a process that enters the namespaces of a mask, and gives up what bubblewrap gives up there. That
+process forks a supervisor in the mask, which compares itself with a process that bubblewrap started. Only if nothing
+differs, the supervisor forks the step, which runs `python -m kfp.dsl.executor_main` with the imports already done. The
+answer is the id of the process above the supervisor, 0 if there is no step. The end of the socket ends the server.
+
+Standard library only, and no import of this package: a step finds its modules as in a new interpreter.
+"""
+
+import os
+import runpy
+import sys
+
+_MODULE = "kfp.dsl.executor_main"
+
+runpy.run_module(_MODULE, run_name="imports")
+_OF_STEPS = frozenset(sys.modules)
+
+# What follows is not in `sys.modules` of a step.
+import _socket  # noqa: E402
+import gc  # noqa: E402
+import json  # noqa: E402
+from _frozen_importlib_external import SourceFileLoader  # noqa: E402
+
+TYPE_CHECKING = False  # typing's own would be imported at each start
+if TYPE_CHECKING:
+    from typing import Any
+
+_DONE = b"\1"
+
+_LOG, _LIFELINE, _HOLDER, _NO_INPUT, _NUM_FIXED = 0, 1, 2, 3, 4
+"""Descriptors of a request by their place; up to four namespaces follow, and what the supervisor only keeps open."""
+
+_MAX_FDS = 16
+
+supervisor = type(sys)("supervisor")
+supervisor.__file__ = os.path.abspath(f"{__file__}/../supervisor.py")
+SourceFileLoader("supervisor", supervisor.__file__).exec_module(supervisor)
+signal, linux = supervisor.signal, supervisor.linux
+
+
+def _receive(connection: "_socket.socket") -> "tuple[Any, list[int]]":
+    """Return the next request with its descriptors; None when the client has closed the connection."""
+    head, ancillary, _, _ = connection.recvmsg(8, _socket.CMSG_SPACE(4 * _MAX_FDS))
+    data = b"".join(each for _, _, each in ancillary)
+    fds = [int.from_bytes(data[at : at + 4], sys.byteorder) for at in range(0, len(data) - 3, 4)]
+    left, parts = int.from_bytes(head, "big"), list[bytes]()
+    while left and (part := connection.recv(min(1 << 20, left))):
+        parts.append(part)
+        left -= len(part)
+    return (json.loads(b"".join(parts)) if parts and not left else None), fds
+
+
+def _serve(connection: "_socket.socket") -> "Any":
+    """Answer requests; return only in the process of each step, with its request."""
+    # Processes that have ended leave nothing.
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    # The collection of garbage in a step does not touch these objects, so that their memory stays shared.
+    gc.freeze()
+    connection.sendall(_DONE)
+    while True:
+        request, fds = _receive(connection)
+        if request is None:
+            os._exit(0)
+        reader, writer = os.pipe()
+        child = os.fork()
+        if child == 0:
+            _enter_and_supervise(request, fds, writer)
+            return request
+        for fd in (writer, *fds):
+            os.close(fd)
+        is_done = os.read(reader, 1) == _DONE
+        os.close(reader)
+        connection.sendall((child if is_done else 0).to_bytes(4, "big"))
+
+
+def _enter_and_supervise(request: "Any", fds: "list[int]", answer: int) -> None:
+    """Enter the mask and fork the supervisor in it; return only in the process of the step."""
+    num_namespaces = request["num_namespaces"]
+    if not linux.enter(fds[_NUM_FIXED : _NUM_FIXED + num_namespaces], request["rights"]):
+        os._exit(1)
+    # This process stays in its own process table; what it forks is in the mask's.
+    if os.fork():
+        _close_all_but([])
+        # The parent of the supervisor, which would be a child of the machine's first process without it.
+        os.waitpid(-1, 0)
+        os._exit(0)
+    if linux.rights("self") != request["rights"]:
+        os._exit(1)
+    os.setsid()
+    os.chdir(request["folder"])
+    for target, at in enumerate((_NO_INPUT, _LOG, _LOG)):
+        os.dup2(fds[at], target)
+    lifeline = fds[_LIFELINE]
+    _close_all_but([lifeline, fds[_HOLDER], answer, *fds[_NUM_FIXED + num_namespaces :]])
+    supervisor.skip_process_ids(request["num_skipped_ids"])
+    wakeup = supervisor.prepare()
+    child = supervisor.fork_command(lifeline)
+    if child:
+        os.write(answer, _DONE)
+        os.close(answer)
+        supervisor.supervise_to_end(child, lifeline, request["grace_seconds"], wakeup)
+    _close_all_but([])
+
+
+def _close_all_but(kept: "list[int]") -> None:
+    """Close all descriptors but the three standard ones and these; only a new program would do it by itself."""
+    first = 3
+    for fd in (*sorted(kept), os.sysconf("SC_OPEN_MAX")):
+        os.closerange(first, fd)
+        first = fd + 1
+
+
+def _become(request: "Any") -> None:
+    """Make this process a new interpreter with the folder, variables and arguments of its step."""
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    first, own = os.environ["TMPDIR"], request["env"]["TMPDIR"]
+    os.environ.clear()
+    os.environ.update(request["env"])
+    # The environment of this process is that of the first step, in another place.
+    for name in ("executable", "prefix", "exec_prefix"):
+        setattr(sys, name, getattr(sys, name).replace(first, own))
+    sys.path[:] = [each.replace(first, own) for each in sys.path]
+    site = sys.modules["site"]
+    vars(site)["PREFIXES"] = [each.replace(first, own) for each in site.PREFIXES]
+    # What the shell of the command does.
+    folder = os.path.join(os.environ["TMPDIR"], f"tmp.{os.urandom(5).hex()}")
+    os.mkdir(folder, 0o700)
+    path = os.path.join(folder, "ephemeral_component.py")
+    with open(path, "wb") as file:
+        file.write(os.fsencode(request["source"]))
+    sys.argv = ["-m", "--component_module_path", path, *request["arguments"]]
+    sys.orig_argv = ["python3", "-m", _MODULE, *sys.argv[1:]]
+    sys.path[:0] = [] if sys.flags.safe_path else [os.getcwd()]
+    sys.path_importer_cache.clear()
+    for name in sys.modules.keys() - _OF_STEPS:
+        del sys.modules[name]
+    main = type(sys)("__main__")
+    vars(main)["__builtins__"], vars(main)["__annotations__"] = __builtins__, {}
+    sys.modules["__main__"] = main
+
+
+def main(connection: int) -> int:
+    """Answer the requests of a socket, and run the step in the process of each; return the step's exit code."""
+    _become(_serve(_socket.socket(fileno=connection)))
+    try:
+        runpy._run_module_as_main(_MODULE)  # type: ignore[attr-defined] # noqa: SLF001 - what `python -m` calls
+    except SystemExit:
+        raise
+    except BaseException as error:
+        # As in a new interpreter, without the frame of this function.
+        trace = error.__traceback__ and error.__traceback__.tb_next
+        sys.excepthook(type(error), error.with_traceback(trace), trace)
+        return 130 if isinstance(error, KeyboardInterrupt) else 1
+    return 0

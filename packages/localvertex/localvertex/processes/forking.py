@@ -1,0 +1,254 @@
+"""The client of fork_server.py: Python steps start there in milliseconds, where that makes no difference to them."""
+
+import ast
+import fcntl
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from localvertex._base import linux
+from localvertex._base.userinput.reading import parse_python
+from localvertex.processes.masks.mask import Covered
+
+_SERVER = str(Path(__file__).with_name("fork_server.py"))
+
+_START = (
+    "import sys; sys.flags.safe_path or sys.path.pop(0)\n"
+    "from _frozen_importlib_external import SourceFileLoader\n"
+    "module = type(sys)('fork_server'); module.__file__ = sys.argv[1]\n"
+    "SourceFileLoader('fork_server', sys.argv[1]).exec_module(module); sys.exit(module.main(int(sys.argv[2])))"
+)
+"""Without an entry in `sys.modules`, and without the folder of the file on the path."""
+
+_DONE = b"\1"
+
+_MAX_SECONDS = 30.0
+"""For the server's answers."""
+
+_CREDENTIALS_BYTES = 12
+"""Of `struct ucred`, see unix(7)."""
+
+_NS_GET_USERNS = 0xB701
+"""From linux/nsfs.h."""
+
+_EARLY = ("PYTHON", "LD_", "GLIBC_", "GCONV_", "MALLOC_", "LOCPATH", "NLSPATH", "LC_", "LANG", "TZ", "OMP_", "SSL_")
+"""Beginnings of the variables that Python and its libraries read when they start."""
+
+_ALSO_EARLY = ("HOME", "PATH")
+
+_HASHED = ("set", "frozenset", "hash")
+"""Whose results depend on the seed of hashes, which all steps of a server share."""
+
+_SCRIPT = re.compile(
+    r"""\s*program_path=\$\(mktemp -d\)\s*"""
+    r"""printf "%s" "\$0" > "\$program_path/ephemeral_component\.py"\s*"""
+    r"""_KFP_RUNTIME=true python3 -m kfp\.dsl\.executor_main[\s\\]*"""
+    r"""--component_module_path[\s\\]*"\$program_path/ephemeral_component\.py"[\s\\]*"\$@"\s*"""
+)
+"""The command that kfp's compiler writes for every `@dsl.component` (kfp 2.17, component_factory.py)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Forked:
+    """A step that was forked."""
+
+    mask: "subprocess.Popen[bytes]"
+    """bubblewrap, which ends with the supervisor of the step."""
+    pid: int
+    """Of the process above the supervisor."""
+
+
+Fork = Callable[..., Forked | None]
+"""`ForkServer.fork` of one program."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PythonProgram:
+    """A lightweight Python component: the source of its module, and the executor's arguments."""
+
+    source: str
+    arguments: tuple[str, ...]
+
+
+def program_of(command: Sequence[str], declared: Collection[str]) -> PythonProgram | None:
+    """Return what a step's command runs; None if it does more, or depends on what a fork shares with other steps.
+
+    Args:
+        command: The command with its arguments.
+        declared: Names of the variables that the step sets itself.
+    """
+    if len(command) < 4 or [*command[:2]] != ["sh", "-ec"] or not _SCRIPT.fullmatch(command[2]):
+        return None
+    nodes = ast.walk(parse_python(command[3]))
+    if any(isinstance(each, ast.Set | ast.SetComp) or getattr(each, "id", "") in _HASHED for each in nodes):
+        return None
+    return None if _early(dict.fromkeys(declared, "")) else PythonProgram(source=command[3], arguments=(*command[4:],))
+
+
+def _early(env: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that decide how Python starts, without the temporary folder of the step in their paths."""
+    found = {name: text for name, text in env.items() if name.startswith(_EARLY) or name in _ALSO_EARLY}
+    own = env.get("TMPDIR")
+    return {name: text.replace(own, "") if own else text for name, text in found.items()}
+
+
+class ForkServer:
+    """One server for the steps of a run.
+
+    Args:
+        env: The variables of the first step, in whose environment the server starts before the step does.
+    """
+
+    def __init__(self, env: Mapping[str, str]) -> None:
+        self._early, self._lock = _early(env), threading.Lock()
+        self._connection, other_end = socket.socketpair()
+        self._connection.settimeout(_MAX_SECONDS)
+        with other_end:
+            self._process = subprocess.Popen(
+                [
+                    shutil.which("python3", path=env["PATH"]) or sys.executable,
+                    "-c",
+                    _START,
+                    _SERVER,
+                    str(other_end.fileno()),
+                ],
+                cwd="/",
+                env={name: env[name] for name in (*self._early, "TMPDIR")} | {"_KFP_RUNTIME": "true"},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=None,
+                pass_fds=[other_end.fileno()],
+                start_new_session=True,
+            )
+        self._is_usable: bool | None = None
+        """None: it has not confirmed its imports yet."""
+
+    def fork(
+        self,
+        program: PythonProgram,
+        env: Mapping[str, str],
+        *,
+        cwd: Path,
+        covered: Covered,
+        fds: Sequence[int],
+        kept: Sequence[int],
+        grace_seconds: float,
+        num_skipped_ids: int,
+    ) -> Forked | None:
+        """Fork a step into its mask; return None if the step has to start its own Python.
+
+        Args:
+            program: The step.
+            env: Its variables.
+            cwd: Its working directory.
+            covered: The mask.
+            fds: Descriptors of its log and of its lifeline.
+            kept: Descriptors that its supervisor keeps open.
+            grace_seconds: Between SIGTERM and SIGKILL.
+            num_skipped_ids: Process ids that are used up before.
+        """
+        with self._lock:
+            if _early(env) != self._early or not self._is_ready():
+                return None
+            process, holder, pid = _open_mask(covered, cwd)
+            try:
+                with holder, _namespaces(pid) as namespaces, open(os.devnull, "rb") as no_input:
+                    request = {
+                        "rights": linux.rights(pid),
+                        "num_namespaces": len(namespaces),
+                        "folder": str(cwd),
+                        "env": {**env, "PWD": str(cwd), "_KFP_RUNTIME": "true"},
+                        "source": program.source,
+                        "arguments": program.arguments,
+                        "grace_seconds": grace_seconds,
+                        "num_skipped_ids": num_skipped_ids,
+                    }
+                    all_fds = [*fds, holder.fileno(), no_input.fileno(), *namespaces, *kept]
+                    text = json.dumps(request).encode()
+                    socket.send_fds(self._connection, [len(text).to_bytes(8, "big")], all_fds)
+                    self._connection.sendall(text)
+                    pid = int.from_bytes(self._connection.recv(4), "big")
+            except OSError:
+                pid = 0
+            self._is_usable = pid > 0
+            if not self._is_usable:
+                process.wait()
+            return Forked(mask=process, pid=pid) if self._is_usable else None
+
+    def _is_ready(self) -> bool:
+        """Wait until the server has imported what it needs; return whether it can be used."""
+        if self._is_usable is None:
+            with suppress(OSError):
+                self._is_usable = self._connection.recv(1) == _DONE
+        return bool(self._is_usable)
+
+    def close(self) -> None:
+        """End the server; running steps continue."""
+        with self._lock:
+            self._is_usable = False
+            self._connection.close()
+            self._process.kill()
+            self._process.wait()
+
+
+def _open_mask(covered: Covered, cwd: Path) -> "tuple[subprocess.Popen[bytes], socket.socket, int]":
+    """Start a process behind a mask that ends with its last socket; return bubblewrap, the socket and its process id.
+
+    The id is 0 if there is no such process.
+    """
+    holder, other_end = socket.socketpair()
+    holder.settimeout(_MAX_SECONDS)
+    # With each message, the kernel tells the sender's process id, as this process sees it.
+    holder.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+    with other_end:
+        process = subprocess.Popen(
+            [*covered.words, "cat"],
+            cwd=cwd,
+            env={"PATH": os.defpath},
+            stdin=other_end.fileno(),
+            stdout=other_end.fileno(),
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    pid = 0
+    with suppress(OSError):
+        holder.sendall(_DONE)
+        for _, _, credentials in holder.recvmsg(1, socket.CMSG_SPACE(_CREDENTIALS_BYTES))[1]:
+            pid = int.from_bytes(credentials[:4], sys.byteorder)
+    return process, holder, pid
+
+
+@contextmanager
+def _namespaces(pid: int) -> Iterator[list[int]]:
+    """Open the namespaces of a process that are not this one's, in the order in which they can be entered.
+
+    Raises:
+        OSError: The process has ended.
+    """
+    with ExitStack() as opened:
+
+        def keep(fd: int) -> int:
+            opened.callback(os.close, fd)
+            return fd
+
+        mounts, processes, user = (
+            keep(os.open(f"/proc/{pid}/ns/{name}", os.O_RDONLY)) for name in ("mnt", "pid", "user")
+        )
+        # bubblewrap makes a second user namespace, in which the user has their own name again.
+        owner = keep(fcntl.ioctl(mounts, _NS_GET_USERNS))
+        entered = [os.stat("/proc/self/ns/user").st_ino]
+        found = []
+        for each in (owner, mounts, processes, user):
+            if (inode := os.fstat(each).st_ino) not in entered:
+                found.append(each)
+                entered.append(inode)
+        yield found
