@@ -125,7 +125,7 @@ class ForkServer:
                 env={name: env[name] for name in (*self._early, "TMPDIR")} | {"_KFP_RUNTIME": "true"},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
-                stderr=None,
+                stderr=subprocess.DEVNULL,
                 pass_fds=[other_end.fileno()],
                 start_new_session=True,
             )
