@@ -9,7 +9,7 @@
 | `tree_bytes` | the peak memory of all processes of a step together | of the largest one |
 | `is_frozen` | a job without progress names its frozen replicas, after 2 minutes | it names none, after 10 minutes |
 | `tcp_tables` | the user at the other end of a connection | unknown: only the token protects the endpoint |
-| `rights`, `enter` | Python steps are forked behind their mask | each starts its own Python |
+| `rights`, `namespaces`, `enter` | Python steps are forked behind their mask | each starts its own Python |
 | `bind_to_loopback` | only this machine reaches a job's ports | a warning: other machines may |
 | `bubblewrap` | a sandbox for container commands, and the mask of steps | an engine or --allow-host-commands; none |
 | `has_no_screen` | no browser takes the terminal | a browser is opened |
@@ -29,6 +29,9 @@ _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER, _SIGKILL = 1, 36, 9
 _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS, _PR_CAP_AMBIENT, _RAISE, _CLEAR_ALL = 24, 38, 47, 2, 4
 _CAPABILITIES = (0x20080522, 0)
 """Version 3 and this process, from linux/capability.h."""
+
+_NS_GET_USERNS = 0xB701
+"""From linux/nsfs.h."""
 
 _NAMESPACES = ("cgroup", "ipc", "mnt", "net", "pid", "time", "user", "uts")
 _RIGHTS = ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb", "NoNewPrivs", "Seccomp")
@@ -89,6 +92,26 @@ def rights(process: int | str) -> dict[str, str]:
     lines = [line.partition(":") for line in _text(f"/proc/{process}/status").splitlines()]
     found = {name: value.strip() for name, _, value in lines if name in _RIGHTS}
     return found | {name: os.readlink(f"/proc/{process}/ns/{name}") for name in _NAMESPACES}
+
+
+def namespaces(process: int) -> list[int]:
+    """Open the namespaces of a process in which this one is not, in the order in which they can be entered.
+
+    Raises:
+        OSError: It has ended, or is another user's.
+    """
+    import fcntl
+
+    mounts, processes, user = (os.open(f"/proc/{process}/ns/{name}", os.O_RDONLY) for name in ("mnt", "pid", "user"))
+    # bubblewrap makes a second user namespace, in which the user has their own name again.
+    found, entered = list[int](), [os.stat("/proc/self/ns/user").st_ino]
+    for each in (fcntl.ioctl(mounts, _NS_GET_USERNS), mounts, processes, user):
+        if (inode := os.fstat(each).st_ino) in entered:
+            os.close(each)
+        else:
+            found.append(each)
+            entered.append(inode)
+    return found
 
 
 def enter(namespaces: list[int], wanted: dict[str, str]) -> bool:

@@ -1,4 +1,4 @@
-"""Forks Python steps from a process that has imported kfp's executor, each into the mask that was made for it.
+"""Forks Python steps from a process that has imported kfp's executor, each into the mask that was made for it, if any.
 
 Its environment is localvertex's own, whose code runs without a mask anyway, and its variables are those that Python
 reads when it starts. It confirms its imports with one byte. A request on its socket is a length, JSON and file
@@ -80,7 +80,8 @@ def _serve(connection: "_socket.socket") -> "Any":
 def _enter_and_supervise(request: "Any", fds: "list[int]", answer: int) -> None:
     """Enter the mask and fork the supervisor in it; return only in the process of the step."""
     num_namespaces = request["num_namespaces"]
-    if not linux.enter(fds[_NUM_FIXED : _NUM_FIXED + num_namespaces], request["rights"]):
+    namespaces = fds[_NUM_FIXED : _NUM_FIXED + num_namespaces]
+    if namespaces and not linux.enter(namespaces, request["rights"]):
         os._exit(1)
     # This process stays in its own process table; what it forks is in the mask's.
     if os.fork():

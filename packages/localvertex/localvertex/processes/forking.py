@@ -1,7 +1,6 @@
 """The client of fork_server.py: Python steps start there in milliseconds, where that makes no difference to them."""
 
 import ast
-import fcntl
 import json
 import os
 import re
@@ -10,8 +9,8 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,9 +36,6 @@ _MAX_SECONDS = 30.0
 _CREDENTIALS_BYTES = 12
 """Of `struct ucred`, see unix(7)."""
 
-_NS_GET_USERNS = 0xB701
-"""From linux/nsfs.h."""
-
 _EARLY = ("PYTHON", "LD_", "GLIBC_", "GCONV_", "MALLOC_", "LOCPATH", "NLSPATH", "LC_", "LANG", "TZ", "OMP_", "SSL_")
 """Beginnings of the variables that Python and its libraries read when they start."""
 
@@ -61,8 +57,8 @@ _SCRIPT = re.compile(
 class Forked:
     """A step that was forked."""
 
-    mask: "subprocess.Popen[bytes]"
-    """bubblewrap, which ends with the supervisor of the step."""
+    mask: "subprocess.Popen[bytes] | None"
+    """bubblewrap, which ends with the supervisor of the step; None without a mask."""
     pid: int
     """Of the process above the supervisor."""
 
@@ -144,7 +140,7 @@ class ForkServer:
         grace_seconds: float,
         num_skipped_ids: int,
     ) -> Forked | None:
-        """Fork a step into its mask; return None if the step has to start its own Python.
+        """Fork a step, into its mask if it has one; return None if the step has to start its own Python.
 
         Args:
             program: The step.
@@ -159,9 +155,17 @@ class ForkServer:
         with self._lock:
             if _early(env) != self._early or not self._is_ready():
                 return None
-            process, holder, pid = _open_mask(covered, cwd)
+            mask = holder = None
             try:
-                with holder, _namespaces(pid) as namespaces, open(os.devnull, "rb") as no_input:
+                with ExitStack() as opened:
+                    no_input = opened.enter_context(open(os.devnull, "rb"))
+                    pid, namespaces = os.getpid(), list[int]()
+                    if covered.words:
+                        mask, holder, pid = _open_mask(covered, cwd)
+                        opened.enter_context(holder)
+                        namespaces = linux.namespaces(pid)
+                    for each in namespaces:
+                        opened.callback(os.close, each)
                     request = {
                         "rights": linux.rights(pid),
                         "num_namespaces": len(namespaces),
@@ -172,17 +176,20 @@ class ForkServer:
                         "grace_seconds": grace_seconds,
                         "num_skipped_ids": num_skipped_ids,
                     }
-                    all_fds = [*fds, holder.fileno(), no_input.fileno(), *namespaces, *kept]
+                    last = (holder or no_input).fileno()
+                    all_fds = [*fds, last, no_input.fileno(), *namespaces, *kept]
                     text = json.dumps(request).encode()
                     socket.send_fds(self._connection, [len(text).to_bytes(8, "big")], all_fds)
                     self._connection.sendall(text)
-                    pid = int.from_bytes(self._connection.recv(4), "big")
+                    above = int.from_bytes(self._connection.recv(4), "big")
             except OSError:
-                pid = 0
-            self._is_usable = pid > 0
-            if not self._is_usable:
-                process.wait()
-            return Forked(mask=process, pid=pid) if self._is_usable else None
+                above = 0
+            self._is_usable = above > 0
+            if self._is_usable:
+                return Forked(mask=mask, pid=above)
+            if mask:
+                mask.wait()
+            return None
 
     def _is_ready(self) -> bool:
         """Wait until the server has imported what it needs; return whether it can be used."""
@@ -225,30 +232,3 @@ def _open_mask(covered: Covered, cwd: Path) -> "tuple[subprocess.Popen[bytes], s
         for _, _, credentials in holder.recvmsg(1, socket.CMSG_SPACE(_CREDENTIALS_BYTES))[1]:
             pid = int.from_bytes(credentials[:4], sys.byteorder)
     return process, holder, pid
-
-
-@contextmanager
-def _namespaces(pid: int) -> Iterator[list[int]]:
-    """Open the namespaces of a process that are not this one's, in the order in which they can be entered.
-
-    Raises:
-        OSError: The process has ended.
-    """
-    with ExitStack() as opened:
-
-        def keep(fd: int) -> int:
-            opened.callback(os.close, fd)
-            return fd
-
-        mounts, processes, user = (
-            keep(os.open(f"/proc/{pid}/ns/{name}", os.O_RDONLY)) for name in ("mnt", "pid", "user")
-        )
-        # bubblewrap makes a second user namespace, in which the user has their own name again.
-        owner = keep(fcntl.ioctl(mounts, _NS_GET_USERNS))
-        entered = [os.stat("/proc/self/ns/user").st_ino]
-        found = []
-        for each in (owner, mounts, processes, user):
-            if (inode := os.fstat(each).st_ino) not in entered:
-                found.append(each)
-                entered.append(inode)
-        yield found

@@ -93,7 +93,7 @@ class Process:
             raise TaskFailed(f"cannot start {command[0]}: {error}", exit_code=127, is_retryable=False) from None
         finally:
             other_end.close()
-        self._pid = forked.pid if forked else self._process.pid
+        self._pid = forked.pid if forked else self._process.pid if self._process else 0
 
     def is_frozen(self) -> bool:
         """Return whether the command, or a process that it started, is stopped, as by SIGSTOP; False if unknown."""
@@ -101,12 +101,17 @@ class Process:
 
     def wait(self) -> int:
         """Wait for the end and return the command's exit code, 128 + signal when a signal ended it."""
-        code = self._process.wait()
-        with self._lock, self._lifeline:
-            code = code or _KILLED
-            # A supervisor that was killed has written nothing.
-            with suppress(OSError, ValueError):
-                self.num_left, self.peak_bytes, code = map(int, self._lifeline.recv(64).split(b","))
+        code = self._process.wait() if self._process else 0
+        report = b""
+        with suppress(OSError):
+            while part := self._lifeline.recv(64):
+                report = part
+        with self._lock:
+            self._lifeline.close()
+        if report:
+            self.num_left, self.peak_bytes, code = map(int, report.split(b","))
+        # A supervisor that was killed has written nothing.
+        code = code if report else code or _KILLED
         self._sink.wait()
         self._collect()
         return code if code >= 0 else 128 - code
@@ -213,7 +218,7 @@ class Processes:
                     command,
                     cwd=cwd,
                     covered=covered,
-                    fork=self._fork(program, env) if program and covered.words else None,
+                    fork=self._fork(program, env) if program and linux.is_used() else None,
                     sink=sink,
                     grace_seconds=self.grace_seconds,
                     hold=self.hold,

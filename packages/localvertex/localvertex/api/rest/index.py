@@ -8,7 +8,7 @@ rest is also in a file, so that the first list after a start reads no more recor
 import os
 import threading
 import time
-from collections import defaultdict
+from collections import OrderedDict, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -16,8 +16,11 @@ from typing import Any, Protocol
 from localvertex._base.json_object import JsonObject
 from localvertex.api.rest.index_file import IndexFile
 
-_SETTLED_NS = 2 * 10**9
+SETTLED_NS = 2 * 10**9
 """Age of a change from which on a later one has another time, on file systems with a resolution of seconds, too."""
+
+_MAX_KEPT = 300
+"""Resources of pages: with their specifications, they need some megabytes."""
 
 Signature = tuple[str, int]
 """Signature of the files of a record, and the time of their last change in nanoseconds."""
@@ -75,6 +78,31 @@ def signature(path: str) -> Signature:
     return text, status.st_mtime_ns
 
 
+class Pages:
+    """The resources of the last pages with the signatures of their files. Safe for several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[tuple[str, str], tuple[str, JsonObject]] = OrderedDict()
+
+    def get(self, key: tuple[str, str], text: str) -> JsonObject | None:
+        """Return the resource of a collection and an id, None if it is not kept or has another signature now."""
+        with self._lock:
+            kept_text, resource = self._kept.get(key, ("", None))
+            if resource is None or kept_text != text:
+                return None
+            self._kept.move_to_end(key)
+            return resource
+
+    def keep(self, key: tuple[str, str], text: str, resource: JsonObject) -> None:
+        """Keep a resource in place of the one that was used least recently."""
+        with self._lock:
+            self._kept[key] = text, resource
+            self._kept.move_to_end(key)
+            while len(self._kept) > _MAX_KEPT:
+                self._kept.popitem(last=False)
+
+
 class Index:
     """The summaries that this process has read. Safe for several threads.
 
@@ -84,6 +112,7 @@ class Index:
 
     def __init__(self, file: IndexFile) -> None:
         self._file, self._opening = file, threading.Lock()
+        self.pages = Pages()
         self._locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
         self._entries: dict[str, dict[str, tuple[str, Summary]]] = {}
         """By collection and id: the signature of the files, and the summary."""
@@ -116,7 +145,7 @@ class Index:
                         continue
                     summary = records.summary(resource_id)
                     # A change so recent might be followed by one with the same time.
-                    if summary.live is not None and changed_ns < now - _SETTLED_NS:
+                    if summary.live is not None and changed_ns < now - SETTLED_NS:
                         entries[resource_id] = text, summary
                         if not summary.live:
                             new[resource_id] = text, summary.content

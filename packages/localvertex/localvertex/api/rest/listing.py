@@ -59,7 +59,7 @@ def page_of(call: Call, records: StoredRecords, *, fields: set[str]) -> JsonObje
     query = Query.of(call, fields)
     with closing(records.find_all(call, query.used)) as found:
         names, token = query.select(found)
-    read = (records.resource(call, each.rpartition("/")[2]) for each in names)
+    read = (records.page_resource(call, each.rpartition("/")[2]) for each in names)
     # A record may have changed since it was selected.
     resources = [records.complete(each) for each in read if each is not None and query.test(records.searchable(each))]
     return query.response(records.collection, resources, token)
@@ -110,8 +110,11 @@ class Query:
         found = [self._place_of(each) for each in resources if each["name"].startswith(self.prefix) and self.test(each)]
         if self.after is not None:
             found = [each for each in found if self._follows(each, self.after)]
-        for index, is_descending in reversed([*enumerate(self._directions)]):
-            found.sort(key=lambda place, index=index: place[index], reverse=is_descending)  # type: ignore[misc]
+        if all(self._directions):
+            found.sort(reverse=True)
+        else:
+            for index, is_descending in reversed([*enumerate(self._directions)]):
+                found.sort(key=lambda place, index=index: place[index], reverse=is_descending)  # type: ignore[misc]
         chosen = found[: self.size]
         token = base64.urlsafe_b64encode(json.dumps([chosen[-1], *self.question]).encode()).decode() if chosen else ""
         return [place[-1] for place in chosen], token if len(found) > self.size else ""

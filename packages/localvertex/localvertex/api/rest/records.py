@@ -1,12 +1,13 @@
 """The records of a collection in the store, as its lists read them: through the index, or one by one."""
 
+import time
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 
 from localvertex._base.json_object import JsonObject
 from localvertex.api.rest.call import Call
 from localvertex.api.rest.errors import not_found
-from localvertex.api.rest.index import AT_REST, Signature, Summary
+from localvertex.api.rest.index import AT_REST, SETTLED_NS, Signature, Summary
 from localvertex.api.rest.store import Damaged, Store
 
 Resource = JsonObject
@@ -78,6 +79,22 @@ class StoredRecords:
             return self._list_view(resource_id).resource
         except Damaged as error:
             return self.stand_in(call, resource_id, str(error))
+
+    def page_resource(self, call: Call, resource_id: str) -> Resource | None:
+        """Return what `resource` does, which nobody may change; what is at rest is kept for the next page with it."""
+        other_text, other_changed_ns = self.other_files(resource_id)
+        text, changed_ns = self.store.signature(self.collection, resource_id)
+        key, whole = (self.collection, resource_id), f"{text} {other_text}"
+        if (kept := self.store.index.pages.get(key, whole)) is not None:
+            return kept
+        try:
+            viewed = self._list_view(resource_id)
+        except Damaged as error:
+            return self.stand_in(call, resource_id, str(error))
+        is_settled = max(changed_ns, other_changed_ns) < time.time_ns() - SETTLED_NS
+        if viewed.resource and viewed.is_sound and viewed.is_final and is_settled and self.live_of(key[1]) == AT_REST:
+            self.store.index.pages.keep(key, whole, viewed.resource)
+        return viewed.resource
 
     def get(self, call: Call) -> Resource:
         """Return the resource that a request names, a stand-in when its record is damaged.

@@ -12,7 +12,7 @@ import re
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -39,6 +39,13 @@ UNUSABLE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError,
 """Errors that code raises when a record has unexpected content."""
 
 Check = Callable[[JsonObject], object]
+
+
+@lru_cache(maxsize=100_000)
+def _id_of(name: str) -> str:
+    """Return the id of a file name; empty if it is not one of a resource."""
+    stem, _, ending = name.partition(".")
+    return stem if ending == "json" and ID.fullmatch(stem) else ""
 
 
 class Damaged(Exception):
@@ -192,10 +199,17 @@ class Store:
             found = {path.stem: UNKNOWN for path in self._unwritten if path.parent == folder}
         with suppress(FileNotFoundError), os.scandir(folder) as entries:
             for each in entries:
-                stem, _, ending = each.name.partition(".")
-                if ending == "json" and stem not in found and ID.fullmatch(stem):
+                stem = _id_of(each.name)
+                if stem and stem not in found:
                     found[stem] = signature(each.path)
         return found
+
+    def signature(self, collection: str, resource_id: str) -> Signature:
+        """Return the signature of the file of a resource, which may be missing."""
+        path = self.path(collection, resource_id)
+        with self.lock:
+            is_kept = path in self._unwritten
+        return UNKNOWN if is_kept else signature(str(path))
 
     def all(self, collection: str) -> list[JsonObject]:
         """Return the resources of a collection without the damaged ones."""

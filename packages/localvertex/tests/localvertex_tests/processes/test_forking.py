@@ -14,11 +14,19 @@ from kfp import dsl
 
 from localvertex.processes import forking
 from localvertex.processes.forking import program_of
-from vertex_testing.processes import command_line
+from localvertex.values.configuration import Configuration
+from vertex_testing.processes import command_line, working_in
 from vertex_testing.runs import STEP, Compile, Execute, FindTask, ReadLog, StartRun
 from vertex_testing.server import wait_until
 
-pytestmark = pytest.mark.usefixtures("mask")
+
+@pytest.fixture(params=["a mask", "none"])
+def configuration(request: pytest.FixtureRequest) -> Configuration:
+    """Return the settings of a run with and without a mask."""
+    if request.param == "none":
+        return Configuration(sandbox="none")
+    request.getfixturevalue("mask")
+    return Configuration()
 
 
 @dsl.component(**STEP)
@@ -78,7 +86,7 @@ def interpreter() -> dict:
         "status": {name: status[name] for name in kept} | {k: v for k, v in status.items() if k.startswith("Cap")},
         "namespaces": [os.readlink(f"/proc/self/ns/{each}") for each in ("user", "net", "ipc", "uts")],
         "mounts": mounts,
-        "processes": sum(name.isdigit() for name in os.listdir("/proc")) < 10,
+        "process ids": os.getpid() < 200,
     }
 
 
@@ -97,10 +105,10 @@ def interpreters() -> None:
 
 
 def test_a_forked_step_finds_what_a_step_with_its_own_interpreter_finds(
-    execute: Execute, task: FindTask, monkeypatch: pytest.MonkeyPatch
+    execute: Execute, configuration: Configuration, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("A_VARIABLE", "with ' and \udce4")
-    record = execute(interpreters, max_parallel=1)
+    record = execute(interpreters, max_parallel=1, use_cache=False, configuration=configuration)
     found = {each["name"]: each["outputs"]["parameters"]["Output"] for each in record["tasks"]}
     assert [found["is-forked"], found["is-forked-2"]] == [True, False]
     forked, executed = found["interpreter"], found["interpreter-2"]
@@ -138,7 +146,7 @@ def leave(how: str) -> None:
     if how == "background":
         import subprocess
 
-        left = subprocess.Popen(["sleep", "600.25"], start_new_session=True)
+        left = subprocess.Popen(["sleep", "600"], start_new_session=True)
         print("left", left.pid > 0)
 
 
@@ -162,9 +170,9 @@ def leaves(how: str) -> None:
     ],
 )
 def test_a_forked_step_ends_as_one_with_its_own_interpreter(
-    execute: Execute, task: FindTask, log_text: ReadLog, how: str, code: int
+    execute: Execute, task: FindTask, log_text: ReadLog, configuration: Configuration, how: str, code: int
 ) -> None:
-    record = execute(leaves, {"how": how})
+    record = execute(leaves, {"how": how}, configuration=configuration)
     steps = [task(record, name) for name in ("leave", "leave-2")]
     logs = [log_text(record, each) for each in steps]
     assert ["forked: True" in logs[0], "forked: False" in logs[1]] == [True, True]
@@ -174,7 +182,7 @@ def test_a_forked_step_ends_as_one_with_its_own_interpreter(
     ends = [re.sub(r"localvertex-held-\w+|leave(-2)?/|\d\d:\d\d:\d\d,\d+", "", each) for each in ends]
     # A shell reports the signal that has ended its command.
     assert ends[0] == re.sub(r"(Killed|Aborted)\n$", "", ends[1])
-    assert not [each for each in psutil.process_iter() if "600.25" in command_line(each)]
+    assert working_in(Path(record["work_dir"])) == []
 
 
 @dsl.component(**STEP)
@@ -216,7 +224,7 @@ def change(what: str) -> str:
     sys.setrecursionlimit(4321)
     for _ in range(8):
         os.open(os.devnull, os.O_RDONLY)
-    subprocess.Popen(["sleep", "600.5"], start_new_session=True)
+    subprocess.Popen(["sleep", "600"], start_new_session=True)
     with open("/proc/self/cmdline") as file:
         forked = "fork_server.py" in file.read()
     return f"{forked} {number} {' '.join(found)}".strip()
@@ -241,14 +249,16 @@ def check_changes(record: dict[str, Any], num_steps: int) -> None:
     assert {each[0] for each in found} == {"True"}
     assert [each[2:] for each in found] == [[]] * num_steps
     assert len({each[1] for each in found}) == num_steps
-    assert not [each for each in psutil.process_iter() if "600.5" in command_line(each)]
+    assert working_in(Path(record["work_dir"])) == []
 
 
+@pytest.mark.usefixtures("mask")
 def test_no_step_finds_what_another_has_changed(execute: Execute) -> None:
     check_changes(execute(changes), 12)
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("mask")
 def test_no_step_of_200_pairs_finds_what_another_has_changed(execute: Execute) -> None:
     check_changes(execute(many_changes), 201)
 
@@ -351,6 +361,7 @@ def outputs(run_dir: Path) -> dict[str, Any]:
     return {each["name"]: each["outputs"]["parameters"].get("Output") for each in tasks}
 
 
+@pytest.mark.usefixtures("mask")
 def test_the_server_has_no_variable_but_those_of_python_and_ends_with_its_run(
     running: tuple[subprocess.Popen[str], Path], tmp_path: Path
 ) -> None:
@@ -367,6 +378,7 @@ def test_the_server_has_no_variable_but_those_of_python_and_ends_with_its_run(
     assert not server.is_running()
 
 
+@pytest.mark.usefixtures("mask")
 def test_steps_run_without_a_killed_server(running: tuple[subprocess.Popen[str], Path], tmp_path: Path) -> None:
     process, run_dir = running
     server_of(process).kill()
@@ -376,6 +388,7 @@ def test_steps_run_without_a_killed_server(running: tuple[subprocess.Popen[str],
     assert outputs(run_dir) == {"wait-for": True, "is-forked": False}
 
 
+@pytest.mark.usefixtures("mask")
 def test_a_killed_supervisor_takes_its_forked_step_with_it(running: tuple[subprocess.Popen[str], Path]) -> None:
     process, run_dir = running
     above, supervisor, step = server_of(process).children(recursive=True)
@@ -387,6 +400,7 @@ def test_a_killed_supervisor_takes_its_forked_step_with_it(running: tuple[subpro
     assert next(each["exit_code"] for each in tasks if each["name"] == "wait-for") == 137
 
 
+@pytest.mark.usefixtures("mask")
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_nothing_outlives_a_killed_run(running: tuple[subprocess.Popen[str], Path], number: signal.Signals) -> None:
     process, _ = running
@@ -397,6 +411,7 @@ def test_nothing_outlives_a_killed_run(running: tuple[subprocess.Popen[str], Pat
     assert psutil.wait_procs(every, timeout=30)[1] == []
 
 
+@pytest.mark.usefixtures("mask")
 def test_a_process_with_other_rights_than_its_mask_runs_no_step(
     execute: Execute, task: FindTask, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -19,7 +19,7 @@ from hypothesis import given, settings, strategies as st
 from localvertex_tests.support.run_records import job_record, run_record, write, write_job
 
 from localvertex.api.rest.call import Call, Location
-from localvertex.api.rest.index import Records, Summary
+from localvertex.api.rest.index import Pages, Records, Summary
 from localvertex.api.rest.index_file import FILE, FORMAT
 from localvertex.commands.service import Service
 from localvertex.console.runs.outputs import RunOutputs
@@ -53,8 +53,17 @@ def files_opened() -> Iterator[list[str]]:
         _opened = None
 
 
+class NoPages(Pages):
+    """Keeps nothing."""
+
+    def keep(self, *_: object) -> None:
+        """Forget it."""
+
+
 class NoIndex:
     """Reads all records for each list."""
+
+    pages = NoPages()
 
     def summaries(self, records: Records) -> Iterator[tuple[str, Summary]]:
         """Read each record."""
@@ -192,7 +201,11 @@ def test_a_page_reads_only_its_own_records(lists: Lists) -> None:
         ids = [each["name"].rpartition("/")[2] for each in jobs]
         assert len(ids) == 5
         paths = [[folder / "api" / "pipelineJobs" / f"{each}.json", folder / each / "run.json"] for each in ids]
-        assert sorted(set(opened)) == sorted(str(path) for pair in paths for path in pair)
+        assert {*opened} <= {str(path) for pair in paths for path in pair}
+        with files_opened() as opened:
+            assert lists.page(pageSize="5", **query)["pipelineJobs"] == jobs
+        # The resources of the last pages are kept as long as their files are the same.
+        assert opened == []
     with files_opened() as opened:
         lists.runs()
         lists.num_active(f"{PARENT}/schedules/1")
