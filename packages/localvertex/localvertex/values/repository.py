@@ -24,6 +24,7 @@ from localvertex._base.json_object import JsonObject
 from localvertex._base.nested import parts
 from localvertex._base.userinput.errors import UserError
 from localvertex._base.userinput.reading import parse_toml, read_bytes
+from localvertex.values.sources import scripts
 
 _REQUIREMENT = re.compile(
     r"\s*([A-Za-z0-9][\w.-]*)\s*(\[[\w.,\s-]*\])?\s*((?:[<>=!~]=?=?\s*[\w.*+!-]+\s*,?\s*)*)(?=$|[;#\\]|\s--)", re.ASCII
@@ -73,6 +74,14 @@ class Repository:
             if os.path.isdir(folder / inner / name) or os.path.isfile(folder / inner / f"{name}.py")
         )
         return next((os.path.relpath(each, here) for each in found), "")
+
+    def files_like(self, name: str) -> list[tuple[str, str]]:
+        """Return the files, from the folder of the pipeline's file down, that are most like a script of an image.
+
+        Each with the folder that is the image's source for it; relative to the current folder.
+        """
+        found = scripts(self.file.absolute().parent, name) if self.file else []
+        return [(os.path.relpath(file), os.path.relpath(folder)) for file, folder in found]
 
     def package_of(self, module: str) -> str:
         """Return the requirement that installs a module; empty if nothing names its package."""
