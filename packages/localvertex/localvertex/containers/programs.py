@@ -129,7 +129,8 @@ def scripts_of_shell(text: str) -> list[str]:
         line = each.strip()
         if "||" in line or line.count('"') % 2 or line.count("'") % 2:
             break
-        if match := _START.match(line):
+        # Buckets are mounted at /gcs, or a folder of this machine takes its place.
+        if (match := _START.match(line)) and not match[1].startswith("/gcs/"):
             found.append(match[1])
         elif not _HARMLESS.fullmatch(line):
             break

@@ -159,7 +159,9 @@ class StandIn:
         """Return the file of this machine for a script of the image: of several with its name, the one most like it."""
         if PLACEHOLDER.search(name) or (os.path.isabs(name) and os.path.isfile(name)):
             return name
-        return str(self._only([file for file, _ in scripts(self.path, name)], f"the script {name!r}"))
+        return str(
+            self._only([file for file, _ in scripts(source_files(self.path), self.path, name)], f"the script {name!r}")
+        )
 
     def localized(self, words: Sequence[str]) -> tuple[str, ...]:
         """Return a command with the files of the source folder for the scripts of the image that it starts.
@@ -170,6 +172,8 @@ class StandIn:
         result = [*words]
         for name in started(words) if self.path else ():
             file = self._script(name)
+            if file == name:
+                continue
             if not _PLAIN_PATH.fullmatch(file):
                 raise UserError(f"{file!r} cannot stand in a command for {name!r}; move it to a path without blanks")
             pattern = re.compile(rf"(?<![\w./-]){re.escape(name)}(?![\w./-])")

@@ -45,7 +45,8 @@ def _of_code(source: str) -> Iterator[str]:
         for name in [name for node in nodes if is_simple for name in _of_node(node)]:
             # The code may have brought a relative one under any name, and this one if it has named a folder of it.
             folder = "/".join(name.split("/")[:2])
-            if name.startswith("/") and not any(folder in text or text == "/" for text in mentioned):
+            is_certain = name.startswith("/") and not name.startswith("/gcs/")
+            if is_certain and not any(folder in text or text == "/" for text in mentioned):
                 yield name
         mentioned += texts
 

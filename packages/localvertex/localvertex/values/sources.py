@@ -1,7 +1,7 @@
 """Files of a source folder, and which of them is a script of an image."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import takewhile
 from pathlib import Path
 
@@ -21,12 +21,12 @@ def source_files(path: Path | None, without: Path | None = None) -> Iterator[Pat
         yield from (Path(folder, name) for name in sorted(names))
 
 
-def scripts(folder: Path | None, name: str) -> list[tuple[Path, Path]]:
-    """Return the files below a folder for a script of an image, and for each the folder in which the image has it.
+def scripts(files: Iterable[Path], folder: Path | None, name: str) -> list[tuple[Path, Path]]:
+    """Return the files of a folder for a script of an image, and for each the folder in which the image has it.
 
     Of several with its name, those whose path is most like the script's.
     """
-    found = [file for file in source_files(folder) if file.name == os.path.basename(name)]
+    found = [file for file in files if file.name == os.path.basename(name)]
     pairs = [zip(file.parts[::-1], Path(name).parts[::-1], strict=False) for file in found]
     equal = [len([*takewhile(lambda pair: pair[0] == pair[1], each)]) for each in pairs]
     depth = len(folder.parts) if folder else 0

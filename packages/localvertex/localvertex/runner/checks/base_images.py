@@ -52,7 +52,7 @@ def refusals(pipeline: Pipeline, choice: Choice, repository: Repository) -> Iter
             continue
         words = [*container.replacement, *container.args]
         found = (of_step if is_step else of_command)(container.command if is_step else words, stand_in, repository)
-        for name in scripts:
+        for name in scripts if stand_in.path else ():
             found |= _missing(_text(Path(name)), stand_in, repository, Path(name).parent)
         yield from named(found, container.image, repository, path=container.path, step=container.path)
 

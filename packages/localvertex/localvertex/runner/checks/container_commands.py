@@ -75,7 +75,7 @@ def _problem(container: Container, choice: Choice) -> str:
             words = expand_arguments(every, names)
         except Unresolvable:
             return ""  # The check of the arguments reports it.
-        if text := missing(words, choice.how.shows, env):
+        if text := missing(words, choice.shows, env):
             return text
     return ""
 

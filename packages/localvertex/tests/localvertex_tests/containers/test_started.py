@@ -9,14 +9,18 @@ import pytest
 from google_cloud_pipeline_components.v1.custom_job import CustomTrainingJobOp
 from kfp import dsl
 
+from localvertex.containers.choice import Choice
 from localvertex.containers.options import ContainerOptions
 from localvertex.containers.programs import scripts_of_shell
+from localvertex.containers.stand_ins import StandIn
 from localvertex.containers.started import started
 from localvertex.errors import Refused
 from localvertex.runner import engine
 from localvertex.runner.options import Options
-from localvertex.values import configuration
-from vertex_testing.runs import Compile, Execute, FindTask
+from localvertex.values import configuration, repository
+from vertex_testing.runs import Compile, Execute
+
+needs_sandbox = pytest.mark.skipif(bool(Choice().how.problem), reason=Choice().how.problem or "bubblewrap works")
 
 IMAGE = "europe-docker.pkg.dev/shop/train/train"
 
@@ -90,10 +94,16 @@ def refusal_of(file: Path) -> Refused:
     return error.value
 
 
+@pytest.fixture(params=["on the host", pytest.param("in the sandbox", marks=needs_sandbox)])
+def containers(request: pytest.FixtureRequest) -> ContainerOptions:
+    """Return how container commands run."""
+    return ContainerOptions(allow_host_commands=request.param == "on the host")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", STARTS)
 def test_what_the_first_answer_proposes_runs(
-    name: str, here: Path, compiled: Compile, execute: Execute, task: FindTask
+    name: str, here: Path, compiled: Compile, execute: Execute, containers: ContainerOptions
 ) -> None:
     write("src/train.py", "runs/earlier/src/train.py", "env/src/train.py")
     Path("runs/earlier/run.json").write_text("{}")
@@ -103,17 +113,20 @@ def test_what_the_first_answer_proposes_runs(
     assert "train.py" in str(refused)
     assert tomllib.loads(refused.proposal) == {"image": {IMAGE: {"path": "."}}}
     Path("localvertex.toml").write_text(refused.proposal)
-    on_host = ContainerOptions(allow_host_commands=True)
-    record = execute(file, configuration=configuration.read(Path("localvertex.toml")), containers=on_host)
+    record = execute(file, configuration=configuration.read(Path("localvertex.toml")), containers=containers)
     assert record["state"] == "SUCCEEDED", record["error"]
     if name != "a simple line":
         assert next(iter(record["tasks"]))["outputs"]["parameters"]["result"] == "src"
 
 
 @pytest.mark.slow
-def test_a_replica_finds_its_script(here: Path, compiled: Compile, execute: Execute) -> None:
+def test_a_replica_finds_its_script(
+    here: Path, compiled: Compile, execute: Execute, containers: ContainerOptions
+) -> None:
     write("code/train.py")
-    container = {"image_uri": IMAGE, "command": ["sh", "-c"], "args": [f"echo start; python3 /app/train.py {here}/out"]}
+    Path("buckets/out").mkdir(parents=True)
+    text = "echo start; python3 /app/train.py /gcs/out/text"
+    container = {"image_uri": IMAGE, "command": ["sh", "-c"], "args": [text]}
     pool = {"machine_spec": {"machine_type": "n1-standard-4"}, "replica_count": 1, "container_spec": container}
 
     @dsl.pipeline(name="jobs")
@@ -124,10 +137,10 @@ def test_a_replica_finds_its_script(here: Path, compiled: Compile, execute: Exec
     refused = refusal_of(file)
     assert tomllib.loads(refused.proposal) == {"image": {IMAGE: {"path": "code"}}}
     Path("localvertex.toml").write_text(refused.proposal)
-    on_host = ContainerOptions(allow_host_commands=True)
-    record = execute(file, configuration=configuration.read(Path("localvertex.toml")), containers=on_host)
+    found = configuration.read(Path("localvertex.toml"))
+    record = execute(file, configuration=found, containers=containers, gcs_root=here / "buckets")
     assert record["state"] == "SUCCEEDED", record["error"]
-    assert Path("out").read_text() == "code"
+    assert Path("buckets/out/text").read_text() == "code"
 
 
 @pytest.mark.parametrize(
@@ -175,7 +188,26 @@ def test_a_script_that_is_not_below_the_folder_is_said(here: Path, compiled: Com
     assert "the script '/app/src/train.py' is not below" in reason
 
 
+def test_a_folder_with_too_many_files_is_not_looked_through(
+    here: Path, compiled: Compile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write("src/train.py", "src/other.py")
+    monkeypatch.setattr(repository, "_MAX_FILES", 1)
+    refused = refusal_of(compiled(of(by_list)))
+    assert tomllib.loads(refused.proposal) == {"image": {IMAGE: {"path": "path/to/source"}}}
+
+
+def test_a_script_that_only_the_run_knows_or_that_is_here_stays(here: Path, tmp_path: Path) -> None:
+    write("src/train.py", "a b/train.py")
+    stand_in = StandIn(image=IMAGE, path=tmp_path / "src")
+    for name in ("{{$.inputs.parameters['script']}}", str(tmp_path / "a b" / "train.py")):
+        assert stand_in.localized(["sh", name, "x"]) == ("sh", name, "x")
+    text = "echo; python3 /gcs/bucket/train.py"
+    assert stand_in.localized(["sh", "-c", text]) == ("sh", "-c", text)
+
+
 UNDECIDED = [
+    "set -e; python3 /gcs/bucket/train.py",
     "git clone https://x.example/app /app && python /app/train.py",
     "ls > /app/train.py; python /app/train.py",
     "cp -r $0 /app; python /app/train.py",
@@ -201,6 +233,7 @@ def test_a_text_that_may_bring_or_skip_its_script_is_left_to_the_run(text: str) 
 
 
 CODE = {
+    "subprocess.run(['python', '/gcs/bucket/train.py'])": [],
     "import os\n if os.path.exists('/app'): os.system('python /app/train.py')": [],
     "import os\n if True:\n  os.system('python /app/train.py')": [],
     "shutil.copytree(x, '/app')\n subprocess.run(['python', '/app/train.py'])": [],
