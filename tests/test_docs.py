@@ -315,6 +315,10 @@ def test_a_page_of_a_package_names_no_file_that_only_the_repository_has(page: st
     assert ONLY_HERE.findall(text) == []
 
 
+def test_what_programs_read_first_has_at_most_40_lines(repository: pathlib.Path) -> None:
+    assert len((repository / "AGENTS.md").read_text().splitlines()) <= 40
+
+
 def test_the_table_of_supported_versions_is_that_of_the_metadata() -> None:
     assert versions.page() == versions.PAGE.read_text(), "run python -m tests.versions"
     assert "| kfp | `==2.17.0` |" in versions.table()

@@ -6,7 +6,7 @@ from functools import cache, cached_property
 from pathlib import Path
 
 from localvertex._base import linux
-from localvertex.containers.call import ContainerCommand, Prepared
+from localvertex.containers.call import ContainerCommand, Prepared, inside
 from localvertex.containers.engine import Engine
 from localvertex.containers.options import ContainerOptions
 from localvertex.containers.sandbox import Sandbox
@@ -39,6 +39,10 @@ class Choice:
         """
         engine = {"*": "image"} if self.options.engine else {}
         return json.dumps(engine | self.stand_ins.code_digests(work_dir, self.command_prefixes))
+
+    def shows(self, path: str | Path) -> bool:
+        """Return whether a container command finds a path: those of its image's source folder are mounted."""
+        return self.how.shows(path) or (os.path.exists(path) and inside(path, self.stand_ins.sources))
 
     @cached_property
     def how(self) -> "Engine | Sandbox | _Host | _Missing":

@@ -30,4 +30,4 @@ def problem_of_command(words: tuple[str, ...], env: dict[str, str], choice: Choi
         return missing([*words], os.path.exists, env)
     if choice.how.problem or choice.how.runs_images:
         return choice.how.problem
-    return missing([*words], choice.how.shows, env)
+    return missing([*words], choice.shows, env)

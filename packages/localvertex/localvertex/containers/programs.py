@@ -18,7 +18,7 @@ from localvertex.containers import interpreter
 Shows = Callable[[str], bool]
 """Whether a command finds a path of this machine."""
 
-_SHELLS = frozenset(("ash", "bash", "dash", "ksh", "sh", "zsh"))
+SHELLS = frozenset(("ash", "bash", "dash", "ksh", "sh", "zsh"))
 _OTHERS = frozenset(("Rscript", "node", "perl", "ruby"))
 _PYTHON = re.compile(r"python(\d+(\.\d+)?)?")
 _OWN = re.compile(r"pip(\d+(\.\d+)?)?|gsutil")
@@ -29,6 +29,20 @@ _WITH_VALUE = frozenset(("-W", "-X", "--check-hash-based-pycs"))
 
 _SIMPLE = re.compile(r"[\w\s./=:,@%+-]*")
 """A script that is a single command without anything that a shell expands."""
+
+_START = re.compile(
+    r"(?:exec\s+|\w+=\S*\s+)*(?:\S*/)?(?:python[\d.]*|sh|bash)(?:\s+-(?![mc]\b)[A-Za-z]+)*"
+    r"\s+[\"']?([\w./+@-]+\.(?:py|sh))(?=[\"'\s]|$)"
+)
+_HARMLESS = re.compile(
+    r"(?:(?:set|echo|printf|export|mkdir|ls|pwd|date|env|whoami|sleep|nvidia-smi|(?:python[\d.]* -m )?pip3?)\b"
+    r"[^<>`()|]*|\w+=\S*)?"
+)
+"""Commands that bring no script."""
+
+_NO_COMMAND = re.compile(r"(?:^|(?<=\s))#.*|\\\n|\d?>\s*/dev/null|\d>&\d", re.MULTILINE)
+"""Comments, line ends within commands, and output that is lost."""
+
 
 _NEEDS_BASH = (
     r"\bpipefail\b|\[\[|^[ \t]*(?:function\s|source\s|declare\s|local -|shopt\s)|<<<|&>|[<>]\(|=\(|\$'|\becho -e\b"
@@ -56,7 +70,7 @@ def missing(words: list[str], shows: Shows, env: Mapping[str, str]) -> str:
     name = os.path.basename(words[0])
     if name == "env":
         return missing(_after_variables(words[1:]), shows, env)
-    if name in _SHELLS:
+    if name in SHELLS:
         return _missing_of_shell(words[1:], shows, env)
     if _PYTHON.fullmatch(name):
         return _missing_of_python(words, shows, env)
@@ -100,11 +114,27 @@ def _missing_of_shell(words: list[str], shows: Shows, env: Mapping[str, str]) ->
             return _missing_file(word, shows)
         if not word.startswith("--") and "c" in word:
             script = words[number + 1] if number + 1 < len(words) else ""
-            is_simple = _SIMPLE.fullmatch(script) and "\n" not in script.strip()
-            return _missing_of_line(shlex.split(script), shows, env) if is_simple else ""
+            if _SIMPLE.fullmatch(script) and "\n" not in script.strip():
+                return _missing_of_line(shlex.split(script), shows, env)
+            return next(filter(None, (_missing_file(each, shows) for each in scripts_of_shell(script))), "")
         if word.endswith("o"):
             return ""
     return ""
+
+
+def scripts_of_shell(text: str) -> list[str]:
+    """Return the scripts that the text of a shell starts in any case, and that nothing in it may have brought."""
+    found = []
+    for each in re.split(r"&&|[;\n]", _NO_COMMAND.sub(" ", text)):
+        line = each.strip()
+        if "||" in line or line.count('"') % 2 or line.count("'") % 2:
+            break
+        # Buckets are mounted at /gcs, or a folder of this machine takes its place.
+        if (match := _START.match(line)) and not match[1].startswith("/gcs/"):
+            found.append(match[1])
+        elif not _HARMLESS.fullmatch(line):
+            break
+    return found
 
 
 def _missing_of_line(words: list[str], shows: Shows, env: Mapping[str, str]) -> str:

@@ -10,10 +10,9 @@ import hashlib
 import os
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from itertools import takewhile
 from pathlib import Path
 
 from localvertex._base.compiled.payload import PLACEHOLDER
@@ -22,6 +21,7 @@ from localvertex._base.userinput.errors import UserError
 from localvertex._base.userinput.reading import parse_python
 from localvertex._base.userinput.spelling import join_or
 from localvertex.containers.programs import is_python, python_target
+from localvertex.containers.started import started
 from localvertex.credentials.isolation import STEP_PYTHON
 from localvertex.errors import Refusal
 from localvertex.processes import environments, pins
@@ -30,6 +30,7 @@ from localvertex.processes.processes import Processes
 from localvertex.values.arguments import CommandPrefixes
 from localvertex.values.configuration import Configuration, quoted
 from localvertex.values.repository import Repository
+from localvertex.values.sources import scripts, source_files
 
 _TAG = re.compile(r"(@[\w+.-]+:[0-9a-f]+|:[\w.-]+)$")
 """The digest or the tag at the end of an image."""
@@ -45,8 +46,6 @@ _MAX_SHOWN = 3
 _NEAR = 0.9
 """Similarity of a misspelt image; images of one registry have more than half of their names in common."""
 
-_NOT_SOURCES = frozenset(("__pycache__", "node_modules", "site-packages"))
-
 _CODE_SUFFIXES = frozenset(
     ".bash .c .cc .cfg .conf .cpp .cu .go .h .hpp .ini .ipynb .java .jl .js .json .lua .pl .py .pyx .r .rb .rs .scala"
     " .sh .so .sql .toml .ts .yaml .yml".split()
@@ -59,6 +58,9 @@ _SYSTEM_FOLDERS = frozenset(map(Path, ("/bin", "/sbin", "/usr/bin", "/usr/sbin",
 
 _PLAIN = re.compile(r"(?:docker\.io/(?:library/)?)?python:(3\.\d+)?")
 """An image with nothing but Python; its minor version."""
+
+_PLAIN_PATH = re.compile(r"[\w./+@%:=,~-]+")
+"""A path that is the same in the text of a shell and in Python code."""
 
 _KFP = re.compile(r"\bkfp==")
 
@@ -157,11 +159,26 @@ class StandIn:
         """Return the file of this machine for a script of the image: of several with its name, the one most like it."""
         if PLACEHOLDER.search(name) or (os.path.isabs(name) and os.path.isfile(name)):
             return name
-        found = [file for file in _source_files(self.path) if file.name == os.path.basename(name)]
-        pairs = [zip(file.parts[::-1], Path(name).parts[::-1], strict=False) for file in found]
-        equal = [len([*takewhile(lambda pair: pair[0] == pair[1], each)]) for each in pairs]
-        best = [file for file, number in zip(found, equal, strict=True) if number == max(equal)]
-        return str(self._only(best, f"the script {name!r}"))
+        return str(
+            self._only([file for file, _ in scripts(source_files(self.path), self.path, name)], f"the script {name!r}")
+        )
+
+    def localized(self, words: Sequence[str]) -> tuple[str, ...]:
+        """Return a command with the files of the source folder for the scripts of the image that it starts.
+
+        Raises:
+            UserError: One is not in the folder.
+        """
+        result = [*words]
+        for name in started(words) if self.path else ():
+            file = self._script(name)
+            if file == name:
+                continue
+            if not _PLAIN_PATH.fullmatch(file):
+                raise UserError(f"{file!r} cannot stand in a command for {name!r}; move it to a path without blanks")
+            pattern = re.compile(rf"(?<![\w./-]){re.escape(name)}(?![\w./-])")
+            result = [pattern.sub(file, each) for each in result]
+        return tuple(result)
 
     def _component(self, words: list[str]) -> str:
         """Return the file with the function that kfp's executor would run."""
@@ -170,7 +187,7 @@ class StandIn:
         config = configparser.ConfigParser()
         if self.path and config.read(self.path / _CONFIG) and config.has_option("Components", function):
             return str(self.path / config.get("Components", function))
-        found = [file for file in _source_files(self.path) if file.suffix == ".py" and function in _functions(file)]
+        found = [file for file in source_files(self.path) if file.suffix == ".py" and function in _functions(file)]
         return str(self._only(found, f"the component {function!r}"))
 
     def _only(self, found: list[Path], what: str) -> Path:
@@ -197,7 +214,7 @@ class StandIn:
             each for each in named if each.is_file() and each.parent not in _SYSTEM_FOLDERS and not is_python(str(each))
         ]
         for folder in [*filter(None, [self.path]), *(each for each in named if each.is_dir())]:
-            for number, file in enumerate(_source_files(folder, work_dir)):
+            for number, file in enumerate(source_files(folder, work_dir)):
                 if number >= _MAX_FILES:
                     return ""
                 files += [file] * (file.suffix.lower() in _CODE_SUFFIXES and file.is_file())
@@ -214,20 +231,10 @@ class StandIn:
         if self == StandIn():
             return ""
         known = hashlib.sha256(repr((self.command, self.packages, self.python.path, self.python.version)).encode())
-        for file in _source_files(self.path):
+        for file in source_files(self.path):
             status = file.stat()
             known.update(f"{file} {status.st_size} {status.st_mtime_ns}\n".encode())
         return known.hexdigest()
-
-
-def _source_files(path: Path | None, without: Path | None = None) -> Iterator[Path]:
-    """Yield the files below a source folder, without those of environments, hidden folders and another folder."""
-    for folder, folders, names in os.walk(path) if path else ():
-        if "pyvenv.cfg" in names or Path(folder) == without:
-            folders.clear()
-            continue
-        folders[:] = sorted(each for each in folders if each not in _NOT_SOURCES and not each.startswith("."))
-        yield from (Path(folder, name) for name in sorted(names))
 
 
 def _functions(file: Path) -> set[str]:
@@ -313,10 +320,23 @@ def _of_image(image: str, words: Iterable[str]) -> Interpreter:
     return python if python and (python.has("pip") or python.has("ensurepip")) else OWN
 
 
-def source_of(text: str, image: str, command: Sequence[str], step: str = "") -> Refusal:
-    """Return the refusal of an image whose source the user can name, and its entry point where there is no command."""
+def source_of(
+    text: str, image: str, command: Sequence[str], step: str = "", repository: Repository | None = None
+) -> Refusal:
+    """Return the refusal of an image whose source the user can name, and its entry point where there is no command.
+
+    The source is the folder of the repository that has the script of the command, if there is exactly one.
+    """
     entry = {} if command else {"command": ["python", "-m", "program"]}
-    return Refusal(text, step=step, table=("image", image), content={"path": EXAMPLE} | entry)
+    repository = repository or Repository()
+    kind, _, name = python_target([*command]) if command and is_python(command[0]) else ("", 0, "")
+    found = [each for script in started(command) for each in repository.files_like(script)]
+    folders = {folder for _, folder in found} | {repository.source_of(name) if kind == "module" else ""} - {""}
+    if len(folders) > 1:
+        files = sorted(file for file, _ in found)
+        text += f"; this repository has {join_or(files[:_MAX_SHOWN], 'and')}: name the folder of one"
+    path = folders.pop() if len(folders) == 1 else EXAMPLE
+    return Refusal(text, step=step, table=("image", image), content={"path": path} | entry)
 
 
 def is_plain(image: str) -> bool:

@@ -74,6 +74,8 @@ def _read(spec: Any, choice: Choice) -> tuple[tuple[str, ...], dict[str, str]]:
     stand_in = choice.stand_ins.of(str(image), words)
     try:
         # `missing_command` reports what is not here.
-        return ((), {}) if stand_in.words(command, arguments) else (words, stand_in.add_path(names))
+        if stand_in.words(command, arguments):
+            return (), {}
+        return words if choice.options.engine else stand_in.localized(words), stand_in.add_path(names)
     except UserError:
         return (), {}

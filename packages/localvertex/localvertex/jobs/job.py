@@ -208,7 +208,9 @@ def missing_command(pool: JsonObject, choice: Choice) -> str:
     command, arguments = container.get("command") or (), container.get("args") or ()
     if (stand_in := choice.stand_ins.of(image, command)).image and image not in choice.command_prefixes:
         try:
-            stand_in.words([*map(str, command)], [*map(str, arguments)])
+            words = [*map(str, command)], [*map(str, arguments)]
+            if not (stand_in.words(*words) or choice.options.engine):
+                stand_in.localized([*words[0], *words[1]])
         except UserError as error:
             return str(error)
         return ""
@@ -237,6 +239,9 @@ def _pool_of(number: int, fields: JsonObject, choice: Choice) -> Pool:
         )
     stand_in, arguments = choice.stand_ins.of(image, entry_point), tuple(container.get("args", ()))
     direct = () if package or prefix else stand_in.words(entry_point, arguments)
+    if not (package or prefix or direct or choice.options.engine):
+        words = stand_in.localized((*entry_point, *arguments))
+        entry_point, arguments = words[: len(entry_point)], words[len(entry_point) :]
     return Pool(
         number=number,
         num_replicas=int(fields.get("replica_count", 1)),

@@ -81,10 +81,10 @@ def open_file(
     pipeline = given_outputs.apply(
         file.pipeline, options.configuration, allows_unknown=allows_unknown, allows_gone=is_resumed
     )
-    pipeline, reasons = container_images.apply(pipeline, choice)
-    file = replace(file, pipeline=pipeline)
     repository = Repository.of(pipeline, file.path, choice.stand_ins.sources)
-    reasons += [*refusals(pipeline, choice), *base_images.refusals(pipeline, choice, repository)]
+    pipeline, reasons = container_images.apply(pipeline, choice, repository)
+    file = replace(file, pipeline=pipeline)
+    reasons += [*refusals(pipeline, choice, repository), *base_images.refusals(pipeline, choice, repository)]
     if reasons:
         # One proposal is better than two. Without a way on, the jobs may be such that they cannot be read.
         values, can_be_read = (

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from localvertex._base.json_object import JsonObject
 from localvertex._base.nested import parts
 from localvertex._base.userinput.errors import UserError
 from localvertex._base.userinput.reading import parse_toml, read_bytes
+from localvertex.values.sources import scripts, source_files
 
 _REQUIREMENT = re.compile(
     r"\s*([A-Za-z0-9][\w.-]*)\s*(\[[\w.,\s-]*\])?\s*((?:[<>=!~]=?=?\s*[\w.*+!-]+\s*,?\s*)*)(?=$|[;#\\]|\s--)", re.ASCII
@@ -36,6 +38,9 @@ _FLAGS = ("--quiet", "-q", "--no-warn-script-location", "--no-deps", "--upgrade"
 """Options of pip without a value."""
 
 _REQUIREMENT_FILES = ("requirements*.txt", "requirements/*.txt")
+_MAX_FILES = 20_000
+"""A home folder has more, and the first answer should come within seconds."""
+
 _SOURCE_FOLDERS = ("", "src")
 
 
@@ -73,6 +78,20 @@ class Repository:
             if os.path.isdir(folder / inner / name) or os.path.isfile(folder / inner / f"{name}.py")
         )
         return next((os.path.relpath(each, here) for each in found), "")
+
+    def files_like(self, name: str) -> list[tuple[str, str]]:
+        """Return the files, from the folder of the pipeline's file down, that are most like a script of an image.
+
+        Each with the folder that is the image's source for it; relative to the current folder.
+        """
+        found = scripts(self._files, self.file.absolute().parent, name) if self.file else []
+        return [(os.path.relpath(file), os.path.relpath(folder)) for file, folder in found]
+
+    @cached_property
+    def _files(self) -> list[Path]:
+        """Return the files from the folder of the pipeline's file down; none if they are too many to look through."""
+        found = [*islice(source_files(self.file.absolute().parent if self.file else None), _MAX_FILES + 1)]
+        return found if len(found) <= _MAX_FILES else []
 
     def package_of(self, module: str) -> str:
         """Return the requirement that installs a module; empty if nothing names its package."""

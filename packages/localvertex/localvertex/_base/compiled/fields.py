@@ -2,7 +2,7 @@
 
 import csv
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
@@ -45,7 +45,16 @@ T = TypeVar("T")
 _KEY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
 """Names of components, tasks, parameters and artifacts; they become file names, so no slash and no dot."""
 _LONGEST_KEY = 200
+_NOT_IN_KEY = re.compile(r"[^A-Za-z0-9_-]")
 _JSON_NAMES = {dict: "an object", list: "a list", str: "a string", bool: "true or false", int: "an integer"}
+
+
+def task_name(name: str) -> str:
+    """Return the name of a task with "_" for what is safe only within text: it becomes a file name and an address.
+
+    kfp 1.8 copies the name that an author gave a condition, for example "accuracy<50", into "condition-accuracy<50-3".
+    """
+    return name[:1] + _NOT_IN_KEY.sub("_", name[1:]) if name.isprintable() else name
 
 
 class Fields:
@@ -117,13 +126,15 @@ class Fields:
         """Return a nested object, empty where it is absent."""
         return self._nested(self.take(name, dict, {}), message, name)
 
-    def objects(self, name: str, message: str) -> "list[tuple[str, Fields]]":
-        """Return the entries of a map from names to objects."""
-        entries = self.take(name, dict, {})
-        for key in entries:
-            if not isinstance(key, str) or not _KEY.fullmatch(key) or len(key) > _LONGEST_KEY:
-                self.note(f"{quote(key, 120)} is not a usable name; expected letters, digits, '-' and '_'", name)
-        return [(str(key), self._nested(value, message, f"{name}.{key}")) for key, value in entries.items()]
+    def objects(self, name: str, message: str, key_of: Callable[[str], str] = str) -> "list[tuple[str, Fields]]":
+        """Return the entries of a map from names to objects, with the names that `key_of` returns."""
+        entries, keys = self.take(name, dict, {}), dict[str, str]()
+        for each in entries:
+            if not isinstance(each, str) or not _KEY.fullmatch(key_of(each)) or len(each) > _LONGEST_KEY:
+                self.note(f"{quote(each, 120)} is not a usable name; expected letters, digits, '-' and '_'", name)
+            elif (other := keys.setdefault(key := key_of(each), each)) != each:
+                self.note(f"{other!r} and {each!r} have the same name here, {key!r}; rename one of them", name)
+        return [(key_of(str(key)), self._nested(value, message, f"{name}.{key}")) for key, value in entries.items()]
 
     def required_object(self, name: str, message: str) -> "Fields":
         """Return a nested object; it is a problem where it is absent."""

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from localvertex._base.compiled.fields import Fields
+from localvertex._base.compiled.fields import Fields, task_name
 from localvertex._base.compiled.job import JobSettings, read_job
 from localvertex._base.compiled.parameters import ParameterSpec, ParameterType, restore_integers
 from localvertex._base.compiled.spec import ArtifactSpec, Component, Container, Dag, Importer, OutputSource, Pipeline
@@ -145,7 +145,7 @@ def _read_dag(fields: Fields) -> Dag:
     parameters = outputs.objects("parameters", f"{_DAG_OUTPUTS}.DagOutputParameterSpec")
     artifacts = outputs.objects("artifacts", f"{_DAG_OUTPUTS}.DagOutputArtifactSpec")
     return Dag(
-        tasks={name: read_task(name, inner) for name, inner in fields.objects("tasks", "PipelineTaskSpec")},
+        tasks={name: read_task(name, inner) for name, inner in fields.objects("tasks", "PipelineTaskSpec", task_name)},
         parameters={key: _read_parameter_output(inner) for key, inner in parameters},
         artifacts={
             key: _read_selectors(inner.list_of_objects("artifactSelectors", _ARTIFACT), "Artifact")
@@ -164,7 +164,9 @@ def _read_parameter_output(fields: Fields) -> tuple[OutputSource, ...]:
 
 def _read_selectors(selectors: list[Fields], kind: str) -> tuple[OutputSource, ...]:
     return tuple(
-        OutputSource(producer=each.required("producerSubtask", str), key=each.required(f"output{kind}Key", str))
+        OutputSource(
+            producer=task_name(each.required("producerSubtask", str)), key=each.required(f"output{kind}Key", str)
+        )
         for each in selectors
     )
 

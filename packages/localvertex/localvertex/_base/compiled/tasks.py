@@ -3,7 +3,7 @@
 import math
 from typing import Any
 
-from localvertex._base.compiled.fields import Fields
+from localvertex._base.compiled.fields import Fields, task_name
 from localvertex._base.compiled.parameters import restore_integers
 from localvertex._base.compiled.spec import ArtifactSource, Iterator, ParameterSource, RetryPolicy, TaskSpec
 from localvertex._base.compiled.value import read_value
@@ -38,7 +38,9 @@ def read_task(name: str, fields: Fields) -> TaskSpec:
         component=fields.object("componentRef", "ComponentRef").required("name", str),
         parameters=parameters,
         artifacts=artifacts,
-        dependencies=tuple(dict.fromkeys([*fields.strings("dependentTasks"), *filter(None, producers)])),
+        dependencies=tuple(
+            dict.fromkeys([*map(task_name, fields.strings("dependentTasks")), *filter(None, producers)])
+        ),
         condition=trigger.take("condition", str, ""),
         runs_after_failure=trigger_rule == _AFTER_FAILURE,
         enable_cache=caching.take("enableCache", bool, False),
@@ -123,10 +125,10 @@ def _read_parameter_source(fields: Fields) -> ParameterSource:
         return ParameterSource(input=name, selector=selector, path=fields.path)
     if fields.has("taskFinalStatus"):
         status = fields.object("taskFinalStatus", f"{_PARAMETER}.TaskFinalStatus")
-        return ParameterSource(final_status_of=status.required("producerTask", str), path=fields.path)
+        return ParameterSource(final_status_of=task_name(status.required("producerTask", str)), path=fields.path)
     output = fields.required_object("taskOutputParameter", f"{_PARAMETER}.TaskOutputParameterSpec")
     return ParameterSource(
-        producer=output.required("producerTask", str),
+        producer=task_name(output.required("producerTask", str)),
         # Empty: the only one, see `older`.
         output=output.take("outputParameterKey", str, ""),
         selector=selector,
@@ -151,5 +153,5 @@ def _read_artifact_source(fields: Fields) -> ArtifactSource:
         return ArtifactSource(input=fields.take("componentInputArtifact", str, ""))
     output = fields.required_object("taskOutputArtifact", f"{_ARTIFACT}.TaskOutputArtifactSpec")
     return ArtifactSource(
-        producer=output.required("producerTask", str), output=output.required("outputArtifactKey", str)
+        producer=task_name(output.required("producerTask", str)), output=output.required("outputArtifactKey", str)
     )

@@ -15,7 +15,8 @@ from localvertex._base.compiled.spec import Pipeline
 from localvertex._base.userinput.reading import parse_python
 from localvertex.containers.choice import Choice
 from localvertex.containers.programs import python_target
-from localvertex.containers.stand_ins import StandIn, advice, is_plain
+from localvertex.containers.stand_ins import StandIn, advice, is_plain, source_of
+from localvertex.containers.started import started
 from localvertex.errors import Refusal
 from localvertex.executors.python_step import PythonStepExecutor, installs_packages
 from localvertex.processes.interpreters import OWN
@@ -41,10 +42,18 @@ def refusals(pipeline: Pipeline, choice: Choice, repository: Repository) -> Iter
         if is_step and python is not OWN and not python.has("kfp") and not installs:
             text = f"{python.path} has no kfp, which the step needs; run: {python.path} -m pip install kfp"
             yield f"{container.path}: {text}"
-        if installs or is_plain(container.image) or "PYTHONPATH" in container.env:
+        if is_plain(container.image):
+            continue
+        scripts = started(container.command) if is_step else []
+        for name in [each for each in scripts if not (os.path.isfile(each) or stand_in.path)]:
+            text = f"its code starts {name!r} of its base image {container.image!r}, which is not on this machine"
+            yield source_of(f"{container.path}: {text}", container.image, container.command, container.path, repository)
+        if installs or "PYTHONPATH" in container.env:
             continue
         words = [*container.replacement, *container.args]
         found = (of_step if is_step else of_command)(container.command if is_step else words, stand_in, repository)
+        for name in scripts if stand_in.path else ():
+            found |= _missing(_text(Path(name)), stand_in, repository, Path(name).parent)
         yield from named(found, container.image, repository, path=container.path, step=container.path)
 
 

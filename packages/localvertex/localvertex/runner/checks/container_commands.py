@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from localvertex._base.compiled.launchers import launcher_module
 from localvertex._base.compiled.payload import mentioned_inputs
 from localvertex._base.compiled.spec import Container, Pipeline, TaskSpec
+from localvertex._base.json_object import JsonObject
 from localvertex.containers.choice import Choice
 from localvertex.containers.programs import missing
 from localvertex.containers.stand_ins import source_of
@@ -16,9 +17,10 @@ from localvertex.executors.python_step import MODULES
 from localvertex.jobs import images
 from localvertex.values.arguments import expand_arguments
 from localvertex.values.placeholders import Unresolvable
+from localvertex.values.repository import Repository
 
 
-def refusals(pipeline: Pipeline, choice: Choice) -> list[Refusal]:
+def refusals(pipeline: Pipeline, choice: Choice, repository: Repository) -> list[Refusal]:
     """Return one reason for each container command that cannot run here.
 
     Raises:
@@ -35,11 +37,12 @@ def refusals(pipeline: Pipeline, choice: Choice) -> list[Refusal]:
             )
             line = f"{container.path}: {text} (image {image!r}){advice}"
             # Without a sandbox, no source would help.
-            step = container.path
-            reasons.append(source_of(line, image, container.command, step) if is_in_image else Refusal(line, step=step))
+            step, words = container.path, container.command and (*container.command, *container.args)
+            way_on = source_of(line, image, words, step, repository) if is_in_image else Refusal(line, step=step)
+            reasons.append(way_on)
     return reasons + [
-        source_of(f"{path}: {text}", image, ["known"], task.path)
-        for task, path, text, image in _jobs(pipeline, choice)
+        source_of(f"{path}: {text}", str(container.get("image_uri", "")), _words(container), task.path, repository)
+        for task, path, text, container in _jobs(pipeline, choice)
         if text
     ]
 
@@ -72,13 +75,17 @@ def _problem(container: Container, choice: Choice) -> str:
             words = expand_arguments(every, names)
         except Unresolvable:
             return ""  # The check of the arguments reports it.
-        if text := missing(words, choice.how.shows, env):
+        if text := missing(words, choice.shows, env):
             return text
     return ""
 
 
-def _jobs(pipeline: Pipeline, choice: Choice) -> Iterator[tuple[TaskSpec, str, str, str]]:
-    """Yield task, path, problem and image of each container command in worker pools that the file contains."""
+def _words(container: JsonObject) -> list[str]:
+    return [str(each) for name in ("command", "args") for each in container.get(name) or ()]
+
+
+def _jobs(pipeline: Pipeline, choice: Choice) -> Iterator[tuple[TaskSpec, str, str, JsonObject]]:
+    """Yield task, path, problem and container of each container command in worker pools that the file contains."""
     for task in pipeline.tasks:
         executor, source = pipeline.executor_of(task), task.parameters.get("worker_pool_specs")
         if executor is None or not CustomJobExecutor().accepts(executor) or source is None:
@@ -86,5 +93,4 @@ def _jobs(pipeline: Pipeline, choice: Choice) -> Iterator[tuple[TaskSpec, str, s
         for number, pool in enumerate(source.constant if isinstance(source.constant, list) else ()):
             if images.is_foreign_spec(pool, choice):
                 path = f"{source.path or task.path}[{number}].container_spec"
-                image = str((pool.get("container_spec") or {}).get("image_uri", ""))
-                yield task, path, images.problem_of_spec(pool, choice), image
+                yield task, path, images.problem_of_spec(pool, choice), pool["container_spec"]

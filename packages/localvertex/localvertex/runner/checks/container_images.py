@@ -11,6 +11,7 @@ from localvertex.executors import find_executor
 from localvertex.executors.container_command import ContainerCommandExecutor
 from localvertex.executors.custom_job import CustomJobExecutor
 from localvertex.values.arguments import CommandPrefixes
+from localvertex.values.repository import Repository
 
 
 def from_options(options: list[str]) -> dict[str, tuple[str, ...]]:
@@ -48,7 +49,7 @@ def check(pipeline: Pipeline, command_prefixes: CommandPrefixes, stand_ins: Stan
     stand_ins.check(known)
 
 
-def apply(pipeline: Pipeline, choice: Choice) -> tuple[Pipeline, list[str]]:
+def apply(pipeline: Pipeline, choice: Choice, repository: Repository) -> tuple[Pipeline, list[str]]:
     """Return the pipeline with what the user has named in place of images, and why some of it cannot be used.
 
     A command of `--image` is put before the commands of its image's containers.
@@ -62,13 +63,20 @@ def apply(pipeline: Pipeline, choice: Choice) -> tuple[Pipeline, list[str]]:
         if prefix := choice.command_prefixes.get(each.image):
             executors[name] = replace(each, replacement=prefix)
             continue
-        stand_in = choice.stand_ins.of(each.image, (*each.command, *each.args))
-        words: tuple[str, ...] = ()
-        if isinstance(find_executor(each), ContainerCommandExecutor):
-            try:
-                words = stand_in.words(each.command, each.args)
-            except UserError as error:
-                reasons.append(source_of(f"{each.path}: {error}", each.image, each.command, each.path))
-        each = replace(each, code=stand_in.digest())
+        every, words = (*each.command, *each.args), tuple[str, ...]()
+        stand_in, is_command = (
+            choice.stand_ins.of(each.image, every),
+            isinstance(find_executor(each), ContainerCommandExecutor),
+        )
+        try:
+            words = stand_in.words(each.command, each.args) if is_command else ()
+            if not (words or (is_command and choice.options.engine)):
+                every = stand_in.localized(every)
+        except UserError as error:
+            reasons.append(
+                source_of(f"{each.path}: {error}", each.image, each.command and every, each.path, repository)
+            )
+        number = len(each.command)
+        each = replace(each, code=stand_in.digest(), command=every[:number], args=every[number:])
         executors[name] = replace(each, replacement=words[:1], command=(), args=words[1:]) if words else each
     return replace(pipeline, executors=executors), reasons

@@ -83,7 +83,7 @@ def _of_containers(payload: Payload, choice: Choice, step: str, repository: Repo
         path, image = _path(payload, f"{_POOLS}[{index}].container_spec"), str(known.get("image_uri"))
         command, arguments = ([*map(str, known.get(name) or ())] for name in ("command", "args"))
         if problem := missing_command({"container_spec": known}, choice):
-            yield source_of(f"{path}: {problem}", image, command, step)
+            yield source_of(f"{path}: {problem}", image, command and [*command, *arguments], step, repository)
             continue
         stand_in = choice.stand_ins.of(image, (*command, *arguments))
         finds_more = stand_in.packages or is_plain(image) or "PYTHONPATH" in str(known.get("env"))

@@ -123,13 +123,13 @@ def after(
         module = missing_module(entry["error"] or "") if task.path in failed else ""
         if not module and not has_buckets and _STORAGE in (each["host"] for each in refused):
             reasons.append(Refusal(task.path, step=task.path, table=("buckets",), content=BUCKETS))
+        elif not module and is_open and has_buckets and "addresses" not in known and _parses(task, pipeline, entry):
+            reasons.append(Refusal(task.path, step=task.path, table=table, content={"addresses": "gs"}))
         elif task.path in failed:
             image = _image(pipeline.executor_of(task.spec), entry, run_dir)
             way_on = advice(image, module, repository) if module else Refusal("")
             lacking[image, module] = way_on
             reasons.append(Refusal(task.path, step=task.path, table=way_on.table, content=way_on.content))
-        elif is_open and has_buckets and "addresses" not in known and _parses(task, pipeline, entry):
-            reasons.append(Refusal(task.path, step=task.path, table=table, content={"addresses": "gs"}))
     for task in named_tasks(pipeline):
         executor = pipeline.executor_of(task.spec)
         is_open = found.get(task.path, {}).get("state") == State.NOT_TRIGGERED

@@ -16,6 +16,7 @@ from localvertex.executors import find_executor
 from localvertex.runner.checks import cloud_launchers, container_commands, serving_containers, signatures
 from localvertex.values import arguments, conditions
 from localvertex.values.placeholders import unknown_placeholders
+from localvertex.values.repository import Repository
 
 _MAX_TASKS = 10_000
 
@@ -23,7 +24,7 @@ _MAX_DEPTH = 50
 """Levels of nested dags, each a folder inside another. Hand-written pipelines have about five."""
 
 
-def refusals(pipeline: Pipeline, containers: Choice | None = None) -> list[str]:
+def refusals(pipeline: Pipeline, containers: Choice, repository: Repository) -> list[str]:
     """Return what cannot run here, one line each; an empty list if the pipeline can run."""
     labels = {each.executor for each in pipeline.reachable}
     unsupported = [Refusal(text, step=label) for label, text in pipeline.unsupported.items() if label in labels]
@@ -34,8 +35,7 @@ def refusals(pipeline: Pipeline, containers: Choice | None = None) -> list[str]:
             reasons += _dag_refusals(component, component.dag, pipeline)
         else:
             reasons += [Refusal(each, step=component.executor) for each in _step_refusals(component, pipeline)]
-    containers = containers or Choice()
-    reasons += container_commands.refusals(pipeline, containers)
+    reasons += container_commands.refusals(pipeline, containers, repository)
     reasons += serving_containers.refusals(pipeline, containers)
     reasons += cloud_launchers.refusals(pipeline)
     return list(dict.fromkeys(reasons))

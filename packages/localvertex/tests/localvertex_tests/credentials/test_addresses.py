@@ -80,6 +80,36 @@ def test_a_step_that_parses_its_address_is_proposed_to_get_it(
     assert (done.returncode, "add to localvertex.toml" in done.stdout) == (1, False), done.stdout
 
 
+@dsl.component(**STEP)
+def cut(uri: str) -> str:
+    """Take the scheme off, which asks for a bucket of a path's name."""
+    from google.cloud import storage
+
+    bucket = storage.Client().get_bucket(uri[5:])
+    bucket.blob("made.txt").upload_from_string("made")
+    return str(bucket.name)
+
+
+@pytest.mark.slow
+def test_a_step_that_cuts_its_address_is_proposed_to_get_it_and_not_as_given(
+    compiled: Compile, command: Command, root: Path, tmp_path: Path
+) -> None:
+    @dsl.pipeline(name="cuts")
+    def cuts(uri: str = "gs://data") -> None:
+        cut(uri=uri)
+
+    compiled(cuts)
+    file = tmp_path / "localvertex.toml"
+    file.write_text(f'[buckets]\nroot = "{root}"\n')
+    done = command("run", "pipeline.json")
+    proposal = '[step.cut]\naddresses = "gs"'
+    assert (done.returncode, proposal in done.stdout, "outputs" in done.stdout) == (1, True, False), done.stdout
+    file.write_text(f"{file.read_text()}\n{proposal}\n")
+    done = command("run", "pipeline.json")
+    assert done.returncode == 0, done.stdout
+    assert (root / "data" / "made.txt").read_text() == "made"
+
+
 PROGRAM = """
 import os, pathlib, sys
 folders = [os.environ[f"AIP_{each}"] for each in ("MODEL_DIR", "CHECKPOINT_DIR", "TENSORBOARD_LOG_DIR")]

@@ -60,6 +60,18 @@ def script(text: str):  # noqa: ANN201
     return dsl.ContainerSpec(image="shop/script:1", command=["python", "/app/main.py"], args=[text])
 
 
+@dsl.component(base_image="shop/step:4", install_kfp_package=False)
+def starts(text: str) -> str:
+    import subprocess
+
+    return subprocess.check_output(["python", "/app/src/train.py", text], text=True)
+
+
+@dsl.container_component
+def shell(text: str):  # noqa: ANN201
+    return dsl.ContainerSpec(image="shop/shell:5", command=["sh", "-ec", "set -x; python /app/main.py $0"], args=[text])
+
+
 @dsl.container_component
 def entry(text: str, out: dsl.OutputPath(str)):  # type: ignore[valid-type] # noqa: ANN201
     return dsl.ContainerSpec(image="shop/entry:2", args=[text, out])
@@ -84,6 +96,8 @@ PARTS: list[Callable[[Any, Any], Any]] = [
     lambda text, _: fit(text=text),
     lambda text, _: script(text=text),
     lambda text, _: entry(text=text),
+    lambda text, _: starts(text=text),
+    lambda text, _: shell(text=text),
     lambda _, __: query(None),
     lambda _, __: upload(),
     lambda _, choice: job(None, choice.choice([[], ["python", "/app/train.py"], ["python", "-c", "pass"]])),
