@@ -400,7 +400,10 @@ function NoRows({ list, unknown: [unknown], onClear, onName }) {
     const { name, fields, nearest } = unknown;
     const kinds = EITHER.format(fields.map((each) => each.slice(0, -1)));
     return html`<${Empty} title=${html`No run has a ${kinds} named <bdi>${name}</bdi>`}>
-      ${nearest && html`<button onClick=${() => onName(name, nearest)}>Use <bdi>${nearest}</bdi> instead</button>${" "}`}
+      ${
+        nearest &&
+        html`<button onClick=${() => onName(name, nearest)}><span>Use <bdi>${nearest}</bdi> instead</span></button>`
+      }
       <button onClick=${onClear}>Clear filter</button><//>`;
   }
   if (onClear) {
