@@ -10,20 +10,21 @@ from collections.abc import Iterator
 import pytest
 
 COMPILED, USER_INPUT, LINUX = "localvertex._base.compiled", "localvertex._base.userinput", "localvertex._base.linux"
-KINDS, MACHINES = "localvertex._base.kinds", "localvertex.machines"
+KINDS, MACHINES, USAGE = "localvertex._base.kinds", "localvertex.machines", "localvertex._base.usage"
 STEP_ENDPOINT = "localvertex._base.step_endpoint"
 MAY_IMPORT = {
     "compile": {"pipelines", "components", MACHINES, USER_INPUT},
     "cloud": {"pipelines", USER_INPUT},
     "pipelines": {"components", "trainer", "exact_resume", "localvertex", MACHINES, COMPILED, USER_INPUT},
-    "components": {"trainer", "exact_resume", MACHINES, STEP_ENDPOINT, USER_INPUT},
+    "components": {"trainer", "exact_resume", MACHINES, STEP_ENDPOINT, USAGE, USER_INPUT},
     "trainer": {"exact_resume", KINDS, USER_INPUT, LINUX},
     "exact_resume": set(),
-    "localvertex": {MACHINES, COMPILED, KINDS, STEP_ENDPOINT, USER_INPUT, LINUX},
+    "localvertex": {MACHINES, COMPILED, KINDS, STEP_ENDPOINT, USAGE, USER_INPUT, LINUX},
     MACHINES: {COMPILED, USER_INPUT},
     COMPILED: {USER_INPUT},
     KINDS: {USER_INPUT},
     STEP_ENDPOINT: {USER_INPUT},
+    USAGE: set(),
     USER_INPUT: set(),
     LINUX: set(),
 }

@@ -1,5 +1,6 @@
-"""Classify image files with an exported model: `python -m trainer.predict MODEL_DIR IMAGE...`."""
+"""Classify image files with an exported model: `python -m trainer.predict MODEL_DIR [IMAGE...]`."""
 
+import contextlib
 import os
 import sys
 
@@ -29,22 +30,35 @@ def _pixels(path: str, image_size: int) -> Pixels:
         raise UserError(f"{path}: {error}; expected an image such as JPEG or PNG") from error
 
 
+def _ask() -> str:
+    """Return the image file that the user types.
+
+    Raises:
+        UserError: There is none.
+    """
+    with contextlib.suppress(EOFError):
+        if path := input("Image file: ").strip():
+            return path
+    raise UserError("no image file; expected at least one, such as python -m trainer.predict MODEL_DIR photo.jpg")
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return the exit code."""
     parser = cli.Parser("python -m trainer.predict", description=__doc__)
     parser.add_argument("model_directory", metavar="MODEL_DIR", help="folder that `python -m trainer.export` wrote")
-    parser.add_argument("images", metavar="IMAGE", nargs="+", help="image files")
+    parser.add_argument("images", metavar="IMAGE", nargs="*", help="image files; without one, the program asks")
     parser.add_argument("--top", type=int, default=3, metavar="N", help="classes to print per image [%(default)s]")
     options = parser.parse_args(arguments)
     if options.top < 1:
         raise UserError(f"--top={quote(options.top)} is too small; use at least 1")
-    for path in options.images:
+    given = options.images or [_ask()]
+    for path in given:
         paths.check("IMAGE", path, is_local=True)
     # For a few images oneDNN gains nothing, and its start-up messages would precede the answer.
     os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
     model = models.load(options.model_directory)
     num_refused = 0
-    for path in options.images:
+    for path in given:
         try:
             probabilities = model.predict(_pixels(path, model.image_size)[np.newaxis])[0]
         except UserError as error:

@@ -41,8 +41,6 @@ def export(
 
     exported = report_errors(export_model)(**given | {"dataset": dataset.path, "model": model.path})
     model.metadata.update(exported.metadata)
-    # Where the pipeline runs locally, it ends with this command.
-    model.metadata["usage"] = "Predict: {python} -m trainer.predict {path} IMAGE"
     servable.uri, servable.metadata["containerSpec"] = model.uri, exported.container
     parent_model.uri = f"https://{region}-aiplatform.googleapis.com/v1/{exported.parent_model}"
     parent_model.metadata["resourceName"] = exported.parent_model

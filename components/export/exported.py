@@ -5,6 +5,7 @@ from typing import Any
 
 from components.registry.registry import Registry
 from components.release.registration import labels_at_upload
+from localvertex._base.usage import PREDICT
 from trainer.command_line import report_errors as report_errors  # a component imports it from here
 from trainer.export import export as export_model
 
@@ -56,7 +57,8 @@ def export(
         output_directory=model,
     )
     return Exported(
-        metadata=metadata,
+        # Where the pipeline runs locally, it ends with this command.
+        metadata=metadata | {"usage": f"Predict: {PREDICT}"},
         labels=labels_at_upload(checkpoint_directory),
         container={"imageUri": serving_image} if serving_image else own_container(own_image),
         parent_model=Registry(region=region, pipeline_root=pipeline_root).find(model_name) if model_name else "",

@@ -302,6 +302,13 @@ def test_predict_names_the_class_of_images_and_refuses_other_files(exported: Pat
     assert good.returncode == 0, good.stderr
     assert [line.split(": ")[0] for line in good.stdout.splitlines()] == paths
     assert all("%" in line for line in good.stdout.splitlines())
+    # Without an image it asks for one, so that the command works as it is pasted.
+    words = [sys.executable, "-m", "trainer.predict", str(exported)]
+    asked = subprocess.run(words, input=f"{paths[1]}\n", capture_output=True, text=True)
+    assert (asked.returncode, asked.stdout.splitlines()) == (0, [f"Image file: {good.stdout.splitlines()[1]}"])
+    for typed in ("", "\n"):
+        asked = subprocess.run(words, input=typed, capture_output=True, text=True)
+        assert (asked.returncode, "expected at least one" in asked.stderr) == (2, True), asked.stderr
     mixed = call_module("trainer.predict", str(exported), str(tmp_path / "text.png"), paths[0], str(tmp_path / "gone"))
     assert mixed.returncode == 2
     assert "text.png: not an image" in mixed.stderr

@@ -134,25 +134,36 @@ def _trained(words: Sequence[str], folder: pathlib.Path, stop: int) -> _Trace:
     """Run the program until a step, from where an earlier process has stopped in the folder."""
     folder.mkdir(exist_ok=True)
     variables = os.environ | {_VARIABLE: f"{stop}:{folder}"}
-    output, trace = folder / "output", folder / "trace.jsonl"
-    with output.open("w") as file:
+    printed, trace = [folder / "stdout", folder / "stderr"], folder / "trace.jsonl"
+    with printed[0].open("w") as stdout, printed[1].open("w") as stderr:
         try:
             code = subprocess.run(
-                words, env=variables, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT, check=False
+                words, env=variables, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, check=False
             ).returncode
         except OSError as error:
             raise InputError(f"{words[0]!r} cannot be started ({error.strerror}); give a program") from None
     found = dict(map(json.loads, trace.read_text().splitlines())) if trace.exists() else {}
     # 143 after the step; 0 if the run has finished before.
     if code not in (0, 143):
-        text = output.read_text(errors="replace").strip().rpartition("\n")[2]
         raise RunError(
             f"the program failed with {code} after step {max(found, default=0)}, and was to stop after {stop}:"
-            f" {on_one_line(text, 400)}"
+            f" {on_one_line(_last_line(printed), 400)}"
         )
     if not found:
         raise InputError("the program ended without a step of exact_resume.run; give one that trains with it")
     return found
+
+
+def _last_line(printed: Sequence[pathlib.Path]) -> str:
+    """Return the last line of the files; one that redraws itself, as a progress bar does, only if there is no other."""
+    lines = [
+        line.rstrip("\r")
+        for each in printed
+        for line in each.read_bytes().decode(errors="replace").split("\n")
+        if line.strip()
+    ]
+    drawn = lines[-1].rpartition("\r")[2] if lines else ""
+    return next((each for each in reversed(lines) if "\r" not in each), drawn)
 
 
 def _differences(expected: _Trace, found: _Trace) -> list[tuple[str, int, str, str]]:

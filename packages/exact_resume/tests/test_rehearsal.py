@@ -305,6 +305,31 @@ def test_what_cannot_be_judged_or_fails_says_why(program: str, code: int, messag
     assert (found, message in output) == (code, True), output
 
 
+@pytest.mark.parametrize(
+    ("before", "at_exit", "shown"),
+    [
+        ("", "print('epoch 1')", "ZeroDivisionError: division by zero"),
+        # tqdm closes its bar after the traceback, which begins on the line of the bar.
+        ("draw('20%')", "draw('30%\\n')", "ZeroDivisionError: division by zero"),
+        ("draw('20%')", "draw('30%\\r\\n')", "ZeroDivisionError: division by zero"),
+        ("draw('20%')", "print(file=sys.stderr), draw('30%\\x1b[A')", "ZeroDivisionError: division by zero"),
+        ("print('error: no images\\r', file=sys.stderr); draw('20%'); sys.exit(1)", "", "error: no images"),
+        ("draw('20%'); draw('error: no images'); sys.exit(1)", "", "error: no images"),
+        ("sys.exit(1)", "", ""),
+    ],
+)
+def test_the_last_line_of_a_failed_program_is_its_error_and_no_progress_bar(
+    before: str, at_exit: str, shown: str, tmp_path: Path
+) -> None:
+    draw = "draw = lambda text: sys.stderr.write(f'\\r{text}')"
+    program = f"import atexit, sys\n{draw}\natexit.register(lambda: [{at_exit}])\n{before}\n"
+    (tmp_path / "train.py").write_text(
+        f"{HEAD}{program}with run({{'w': weights}}) as run:\n    for step in run: 1 / (step - 2)\n"
+    )
+    code, output = rehearse(tmp_path / "train.py", tmp_path)
+    assert (code, output.strip().rpartition("after 10:")[2].strip()) == (1, shown), output
+
+
 @pytest.mark.parametrize("name", ["learning rate in a local variable", "micro-batches with their sum"])
 def test_a_run_that_rehearses_itself_trains_only_if_it_resumes(name: str, tmp_path: Path) -> None:
     program = WRONG[name][2] if name in WRONG else RIGHT[name]

@@ -4,15 +4,14 @@ A step explains the outcome by the text `reason` in the metadata of an output ar
 text `usage`, in which {python} and {path} are replaced. Formats: docs/localvertex.md.
 """
 
-import shlex
-import sys
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from localvertex._base.json_object import JsonObject
-from localvertex._base.userinput.cli import command_word, one_line
+from localvertex._base.usage import fill
+from localvertex._base.userinput.cli import one_line
 from localvertex._base.userinput.spelling import on_one_line
 from localvertex.store import runs
 from localvertex.store.models import deployed
@@ -88,7 +87,7 @@ def _find(content: JsonObject) -> JsonObject:
         sentence = f"No model was made{f', because {failure}' if failure else because}"
     if failure and (models or step):
         sentence += f", but {failure}"
-    usage = _usage(source, models[0].path) if models and models[0].path else ""
+    usage = fill(_noted(source, _USAGE), models[0].path) if models and models[0].path else ""
     return {
         "kind": kind,
         "sentence": f"{sentence}. {usage}" if usage else sentence,
@@ -180,12 +179,3 @@ def _noted(content: JsonObject, name: str) -> str:
         if isinstance(text := (artifact.get("metadata") or {}).get(name), str) and text.strip()
     ]
     return max(found, default=("", ""))[1]
-
-
-def _usage(content: JsonObject, path: str) -> str:
-    """Return how to use a model, ready to paste; empty if no step has noted it."""
-    words = {"{python}": command_word(sys.executable), "{path}": path}
-    text = _noted(content, _USAGE)
-    for name, word in words.items():
-        text = text.replace(name, shlex.quote(word))
-    return text

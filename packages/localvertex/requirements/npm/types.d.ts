@@ -477,8 +477,11 @@ interface ElapsedProps {
 
 interface NoRowsProps {
   list: List;
+  /** Names in conditions of the filter that no run has. */
+  unknown: { name: string; fields: string[]; nearest: string }[];
   /** If there is a filter. */
   onClear?: () => void;
+  onName: (name: string, nearest: string) => void;
 }
 
 interface TopProps {

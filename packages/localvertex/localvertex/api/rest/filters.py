@@ -40,8 +40,8 @@ def parse(filter_text: str, known: set[str]) -> Test:
     return parse_with_fields(filter_text, known)[0]
 
 
-def parse_with_fields(filter_text: str, known: set[str]) -> tuple[Test, set[str]]:
-    """Compile a filter as `parse` does; return also the fields that the test looks at."""
+def parse_with_fields(filter_text: str, known: set[str]) -> tuple[Test, set[tuple[str, ...]]]:
+    """Compile a filter as `parse` does; return also the fields that the test looks at, each with keys of maps."""
     if not filter_text.strip():
         return lambda _: True, set()
     reader = Reader(filter_text, known)
@@ -57,7 +57,7 @@ class Reader:
     def __init__(self, filter_text: str, known: set[str]) -> None:
         self._text, self._known, self._depth = filter_text, known, 0
         self.tokens: list[tuple[str, str]] = []
-        self.fields: set[str] = set()
+        self.fields: set[tuple[str, ...]] = set()
         position = 0
         while filter_text[position:].strip():
             match = _TOKEN.match(filter_text, position)
@@ -122,7 +122,7 @@ class Reader:
             values.append(_unescape(self.tokens.pop(0)[1][1:-1]))
         first, *rest = field.split(".")
         path = [camel(first), *rest]
-        self.fields.add(path[0])
+        self.fields.add(tuple(path))
         if path[0] not in self._known:
             raise self.error(f"unknown field {field!r}")
         return lambda resource: any(_holds(_look_up(resource, path), operator, each) for each in values)
@@ -133,12 +133,14 @@ def _look_up(resource: JsonObject, path: list[str]) -> Any:
 
     Args:
         resource: The resource in camelCase.
-        path: Fields in snake_case or camelCase, and keys of maps.
+        path: Fields in snake_case or camelCase, and keys of maps, which may have dots in them.
     """
     value: Any = resource
-    for part in path:
+    for index, part in enumerate(path):
         if not isinstance(value, dict):
             return None
+        if 0 < index < len(path) - 1 and (whole := ".".join(path[index:])) in value:
+            return value[whole]
         value = value.get(part, value.get(camel(part)))
     return value
 

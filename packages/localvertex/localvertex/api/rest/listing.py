@@ -98,7 +98,7 @@ class Query:
             prefix=f"{call.location.name}/",
             test=test,
             order=order,
-            used=used | {name for name, _ in order},
+            used={each[0] for each in used} | {name for name, _ in order},
             size=min(call.number("pageSize", 0) or DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE),
             after=_place(call.query.get("pageToken", ""), question, len(order) + 2),
             question=question,

@@ -6,9 +6,10 @@ They come with google-cloud-aiplatform, which is imported at the first call. The
 
 import importlib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, MutableMapping, MutableSequence, Sequence
 from dataclasses import dataclass
 from functools import cache
+from math import isfinite
 from typing import Any, get_args, get_type_hints
 from urllib.parse import unquote, urlencode
 
@@ -63,7 +64,8 @@ class RpcMethod:
             query = flatten_query_params(rest, strict=True)  # type: ignore[no-untyped-call]
             body = json_format.MessageToJson(found["body"], indent=None) if "body" in found else ""
         except (json_format.Error, ValueError, RecursionError) as error:
-            raise invalid(f"the request has no form in JSON: {str(error).splitlines()[0][:300]}") from None
+            reason = next(_infinite(found.get("body"), ()), "") or str(error).splitlines()[0]
+            raise invalid(f"the request has no form in JSON: {reason[:300]}") from None
         path = unquote(found["uri"])
         return HttpRequest(method=found["method"].upper(), path=path, query=urlencode(query), body=body.encode())
 
@@ -85,6 +87,31 @@ class RpcMethod:
     def _names(self) -> str:
         """Return the form of the name in the path."""
         return re.sub(r".*\{[a-z_.]+=([^}]*)\}.*", r"\1", self.bindings[0]["uri"])
+
+
+def _infinite(value: Any, keys: tuple[str, ...]) -> Iterator[str]:
+    """Yield the places of numbers that JSON has not, in the objects of a message such as a run's metadata.
+
+    Args:
+        value: The message, or a part of it.
+        keys: The names of the fields and keys that lead to it.
+    """
+    from google.protobuf.message import Message
+    from google.protobuf.struct_pb2 import ListValue, Struct, Value
+
+    parts: Iterable[tuple[Any, Any]] = ()
+    if isinstance(value, Value) and value.WhichOneof("kind") == "number_value":
+        if not isfinite(value.number_value):
+            yield f"{'.'.join(keys)} is {value.number_value}; expected a finite number"
+    elif isinstance(value, Message):
+        has_keys = isinstance(value, ListValue | Struct | Value)
+        parts = (("" if has_keys else field.name, each) for field, each in value.ListFields())
+    elif isinstance(value, MutableMapping):
+        parts = value.items()
+    elif isinstance(value, MutableSequence):
+        parts = enumerate(value)
+    for key, each in parts:
+        yield from _infinite(each, (*keys, str(key)) if key != "" else keys)
 
 
 def find(path: str) -> RpcMethod | None:

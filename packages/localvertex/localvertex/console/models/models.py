@@ -1,7 +1,6 @@
 """The models of the registry with their versions: aliases, metrics, origin, endpoints and files."""
 
 import shlex
-import sys
 from collections import defaultdict
 from contextlib import suppress
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 from starlette.responses import Response
 
 from localvertex._base.json_object import JsonObject
+from localvertex._base.usage import PREDICT, fill
 from localvertex.api.access import token_file
 from localvertex.api.endpoints.predictions import Predictions
 from localvertex.api.endpoints.records import EndpointRecords
@@ -98,9 +98,6 @@ _OWN_SERVER = "trainer.serve"
 
 _MODEL_FACTS = "assets.extra/model.json"
 """The file of such a model that has its `class_names`."""
-
-_COMMAND = "printf 'Image file: ' && read -r image && {python} -m trainer.predict {path} \"$image\""
-"""Asks for the image, so that it works as it is."""
 
 _CONFIDENCE = "confidenceMetrics"
 """In Google's schema of classification metrics: figures for each threshold."""
@@ -203,11 +200,10 @@ class ModelCatalogue:
             is_own = self._predictions.container(content).command[-2:] == ("-m", _OWN_SERVER)
         except ApiError as error:
             problem = str(error)
-        shown = _COMMAND.format(python=shlex.quote(sys.executable), path=shlex.quote(path)) if is_own else ""
         return {
             "path": path,
             "takes_images": is_own,
-            "command": shown,
+            "command": fill(PREDICT, path) if is_own else "",
             "problem": problem,
             "token": shlex.quote(str(token_file.path(self._store.folder.absolute().parent))),
         }

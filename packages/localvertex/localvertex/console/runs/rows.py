@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from localvertex._base.json_object import JsonObject
-from localvertex._base.userinput.spelling import camel
+from localvertex._base.userinput.spelling import camel, closest
 from localvertex.api.rest import filters
 from localvertex.api.rest.errors import invalid
 from localvertex.console.runs.row import COLUMNS, EMPTY, Row, is_number
@@ -37,7 +37,7 @@ class Pages:
             ApiError: A value of the query is wrong.
         """
         size, text = _size(query.get("page_size", "")), query.get("filter", "")
-        test = filters.parse(text, {*_CAMEL.values()})
+        test, used = filters.parse_with_fields(text, {*_CAMEL.values()})
         passed = (
             [each for each in rows if test({_CAMEL[name]: value for name, value in each.items()})] if text else rows
         )
@@ -53,8 +53,23 @@ class Pages:
             "total_size": len(passed),
             "pipelines": sorted({each["pipeline"] for each in rows if each["pipeline"]}),
             "columns": COLUMNS,
+            "unknown": [] if passed else _unknown(rows, used),
             **seen[1],
         }
+
+
+def _unknown(rows: list[Row], used: set[tuple[str, ...]]) -> list[JsonObject]:
+    """Return the keys in a filter that no row has, such as a metric's name, each with the nearest that rows have."""
+    wanted: defaultdict[str, set[str]] = defaultdict(set)
+    for field, *keys in used:
+        if keys:
+            wanted[".".join(keys)].add(field)
+    found = []
+    for name, fields in sorted(wanted.items()):
+        known = {key for row in rows for each in fields for key in row[each]}
+        if not known & {name, name.partition(".")[0]}:
+            found.append({"name": name, "fields": sorted(fields), "nearest": "".join(closest(name, sorted(known)))})
+    return found
 
 
 def _in_order(rows: list[Row], text: str, token: str) -> list[tuple[list[Any], Row]]:

@@ -20,6 +20,8 @@ from localvertex.machines.studies.parameters import Parameter, ValueKind, read_p
 COUNTS = {"max_trial_count": 1, "parallel_trial_count": 1, "max_failed_trial_count": 0}
 """The counts of a job, and the minimum of each."""
 
+_PARTS = {"metrics": "metric_id with its goal", "parameters": "parameter_id with its range or values"}
+
 
 class Algorithm(IntEnum):
     """How trials are chosen."""
@@ -105,7 +107,7 @@ def read_study(value: Any) -> Study:
     for name, group in (("metrics", metrics), ("parameters", parameters)):
         names = [each.name for each in group]
         if not names:
-            raise UserError("the list is empty", path=message.name_of(name))
+            raise UserError(f"expected at least one {_PARTS[name]}, found none", path=message.name_of(name))
         if repeated := next((each for each in names if names.count(each) > 1), ""):
             raise UserError(f"{repeated!r} is repeated", path=message.name_of(name))
     algorithm = message.enumeration("algorithm", Algorithm)

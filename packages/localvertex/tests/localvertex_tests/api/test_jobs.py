@@ -226,7 +226,7 @@ UNMANAGED = prediction("", unmanagedContainerModel={"containerSpec": CONTAINER})
         (1, tuning("pass") | {"trialJobSpec": spec("pass", machine=NO_SUCH_MACHINE)}, "a2-highgpu-1g"),
         (1, TUNING | {"maxTrialCount": 0}, "max_trial_count: expected an integer of at least 1"),
         (1, TUNING | {"parallelTrialCount": 2**31 - 1}, "parallelTrialCount: expected up to 100"),
-        (1, without(TUNING, "studySpec"), "study_spec.metrics: the list is empty"),
+        (1, without(TUNING, "studySpec"), "study_spec.metrics: expected at least one metric_id with its goal"),
         (2, prediction(ONE), "models/absent is not found"),
         (2, prediction("projects/x/locations/y/models/1"), "projects/x/locations/y/models/1': expected projects/"),
         (2, UNMANAGED | {"inputConfig": CSV}, "instances_format 'csv'"),

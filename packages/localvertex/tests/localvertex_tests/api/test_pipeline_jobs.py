@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 from google.api_core import exceptions
+from kfp import dsl
 
+from vertex_testing.runs import STEP, Compile
 from vertex_testing.server import Server, wait_until
 
 pytestmark = pytest.mark.slow
@@ -90,6 +92,53 @@ def test_runs_beyond_the_limit_wait_in_their_order_and_can_be_cancelled(
     times = [server.call("GET", f"pipelineJobs/{name}").json() for name in ("first", "third", "fourth")]
     ends, starts = [each["endTime"] for each in times], [each["startTime"] for each in times]
     assert (ends[0] <= starts[1], ends[1] <= starts[2]) == (True, True)
+
+
+@dsl.component(**STEP)
+def start(file: str, folder: str) -> str:
+    """Run a compiled file, and try to submit one to the server."""
+    import json
+    import os
+    import subprocess
+    import sys
+    import urllib.error
+    import urllib.request
+
+    words = [sys.executable, "-m", "localvertex", "run", file, "--work-dir", folder, "--run-id", "inner"]
+    subprocess.run(words, check=True)
+    with open(os.environ["LOCALVERTEX_ENDPOINT"]) as found:
+        server = json.load(found)
+    with open(file, "rb") as spec:
+        body = json.dumps({"pipelineSpec": json.load(spec)}).encode()
+    url = f"{server['address']}/v1/projects/local-project/locations/us-central1/pipelineJobs"
+    headers = {"Authorization": f"Bearer {server['token']}", "Content-Type": "application/json"}
+    try:
+        urllib.request.urlopen(urllib.request.Request(url, body, headers))
+    except urllib.error.HTTPError as error:
+        return str(error.code)
+    return "submitted"
+
+
+@dsl.pipeline(name="starts")
+def starts(file: str, folder: str) -> str:
+    return start(file=file, folder=folder).output
+
+
+def test_a_run_of_a_running_run_needs_no_turn(
+    start_server: Callable[..., Server], compiled: Compile, light_pipeline: dict[str, Any], tmp_path: Path
+) -> None:
+    server, file = start_server("--max-runs", "1"), tmp_path / "light.json"
+    file.write_text(json.dumps(light_pipeline))
+    given = {"file": str(file), "folder": str(tmp_path / "inner")}
+    spec = json.loads(compiled(starts).read_text())
+    body = {"pipelineSpec": spec, "runtimeConfig": {"parameterValues": given}}
+    server.call("POST", "pipelineJobs", body, params={"pipelineJobId": "outer"}).raise_for_status()
+    ended = {"PIPELINE_STATE_SUCCEEDED", "PIPELINE_STATE_FAILED"}
+    wait_until(lambda: server.call("GET", "pipelineJobs/outer").json()["state"] in ended)
+    record = json.loads((server.work_dir / "outer" / "run.json").read_text())
+    # A step may not submit: it is refused, where it could wait for ever for a turn that its own run has.
+    assert (record["state"], record["outputs"]["parameters"]) == ("SUCCEEDED", {"Output": "403"})
+    assert json.loads((tmp_path / "inner" / "inner" / "run.json").read_text())["state"] == "SUCCEEDED"
 
 
 def test_who_sees_the_end_of_a_run_finds_its_page(server: Server, new_job: Any) -> None:

@@ -61,6 +61,8 @@ export function unreadable(text) {
   return term ? `${term} compares with no number; ${EXAMPLE}.` : "";
 }
 
+const EITHER = new Intl.ListFormat("en-GB", { type: "disjunction" });
+
 /** Text as a filter spells it. @param {string} text */
 const quoted = (text) => `"${text.replace(/["\\]/g, "\\$&")}"`;
 
@@ -335,7 +337,9 @@ function Rows({ tab, query, selected, onSelect }) {
           html`<${Check} key=${field} title=${nameOf(field)} isOn=${chosen.includes(field)} onTurn=${(isOn) =>
             keep({ columns: chosen.filter((each) => each !== field).concat(isOn ? field : []) })} />`;
         if (!rows.length)
-          return html`<${NoRows} list=${list} onClear=${Object.values(filter).some(Boolean) && clear} />`;
+          return html`<${NoRows} list=${list} unknown=${data.unknown ?? []}
+            onClear=${Object.values(filter).some(Boolean) && clear}
+            onName=${(name, nearest) => change({ text: filter.text.replaceAll(name, nearest) })} />`;
         return html`<div aria-busy=${isStale}>
         ${
           fields.flat().length > 0 &&
@@ -391,7 +395,17 @@ function FilterBar({ list: { prefix, noun }, filter: { text, state, pipeline, si
 }
 
 /** @param {NoRowsProps} props */
-function NoRows({ list, onClear }) {
+function NoRows({ list, unknown: [unknown], onClear, onName }) {
+  if (unknown) {
+    const { name, fields, nearest } = unknown;
+    const kinds = EITHER.format(fields.map((each) => each.slice(0, -1)));
+    return html`<${Empty} title=${html`No run has a ${kinds} named <bdi>${name}</bdi>`}>
+      ${
+        nearest &&
+        html`<button onClick=${() => onName(name, nearest)}><span>Use <bdi>${nearest}</bdi> instead</span></button>`
+      }
+      <button onClick=${onClear}>Clear filter</button><//>`;
+  }
   if (onClear) {
     return html`<${Empty} title="Nothing matches the filter"><button onClick=${onClear}>Clear filter</button><//>`;
   }

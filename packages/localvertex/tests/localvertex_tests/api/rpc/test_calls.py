@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import math
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from localvertex.api.rest.errors import Status, error_body
+from localvertex.api.rest.errors import ApiError, Status, error_body
 from localvertex.api.rest.json_response import JsonResponse
 from localvertex.api.rpc import methods
 from localvertex.api.rpc.server import RpcServer
@@ -184,6 +185,24 @@ def test_what_is_no_call_reaches_nothing(path: str, data: bytes, code: str, tmp_
 
     with_server(tmp_path, app, use)
     assert app.requests == []
+
+
+@pytest.mark.parametrize(
+    ("metadata", "place"),
+    [
+        ({"_metrics": {"good": 1, "loss": math.nan}}, "metadata._metrics.loss is nan"),
+        ({"rows": [{"values": [1, -math.inf]}]}, "metadata.rows.0.values.1 is -inf"),
+    ],
+)
+def test_a_number_that_json_has_not_is_refused_by_its_name(metadata: Any, place: str) -> None:
+    path = "/google.cloud.aiplatform.v1.MetadataService/UpdateContext"
+    method = methods.find(path)
+    assert method is not None
+    data = message(path, context={"name": f"{PARENT}/metadataStores/default/contexts/c", "metadata": metadata})
+    with pytest.raises(ApiError) as caught:
+        method.http_request(data)
+    assert str(caught.value).endswith(f"{place}; expected a finite number")
+    assert caught.value.status is Status.INVALID_ARGUMENT
 
 
 def test_half_of_a_call_is_refused_after_a_time_and_does_nothing(tmp_path: Path) -> None:

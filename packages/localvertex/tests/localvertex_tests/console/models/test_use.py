@@ -42,7 +42,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 http.server.ThreadingHTTPServer(("127.0.0.1", int(os.environ["AIP_HTTP_PORT"])), Handler).serve_forever()
 """
 
-PREDICT = "import os, sys\nprint(os.path.exists(sys.argv[1] + '/saved_model.pb'), sys.argv[2])\n"
+PREDICT = "import os, sys\nprint(os.path.exists(sys.argv[1] + '/saved_model.pb'), input(), sys.argv[2:])\n"
 
 OWN = {"image_uri": "own:1", "command": ["python", "-m", "trainer.serve"], "health_route": "/health"}
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+A8AAQUBAScY42YAAAAASUVORK5CYII="  # a PNG
@@ -98,7 +98,7 @@ def test_the_shown_command_works_when_it_is_pasted(server: Server, tmp_path: Pat
         cwd=tmp_path,
         env=os.environ | {"PYTHONPATH": str(server.work_dir.parent / "own")},
     )
-    assert answer.stdout.removeprefix("Image file: ").split(maxsplit=1) == ["True", "an image.png\n"]
+    assert answer.stdout == "True an image.png []\n"
 
 
 def test_an_image_is_predicted_by_a_process_that_ends_with_the_server(server: Server) -> None:

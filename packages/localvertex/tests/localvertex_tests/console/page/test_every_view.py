@@ -48,6 +48,7 @@ VIEWS = {
     "runs": "#/runs",
     "no run matches": "#/runs?text=nothing",
     "a filter that cannot be read": "#/runs?text=epochs%3E",
+    "a filter with an unknown name": "#/runs?text=epochz%3E3",
     "run, results": "#/runs/evaluated",
     "run, report of the evaluation": "#/runs/evaluated?view=report",
     "step, folded log": "#/runs/evaluated/exit-handler-1%2Fcondition-2%2Fevaluate",

@@ -170,6 +170,18 @@ def test_a_filter_that_cannot_be_read_says_so(browser: Browser, eight: Server) -
         expect(page.get_by_text("Nothing matches the filter")).to_be_visible()
 
 
+def test_a_condition_on_a_name_that_no_run_has_offers_the_nearest(browser: Browser, eight: Server) -> None:
+    with opened(browser, eight) as page:
+        page.get_by_role("searchbox").fill("epochz>=2")
+        expect(page.get_by_text("No run has a label, metric or parameter named epochz")).to_be_visible()
+        assert problems_of(page) == []
+        page.get_by_role("button", name="Use epochs instead").click()
+        expect(page.locator("tbody tr")).to_have_count(2)
+        expect(page.get_by_role("searchbox")).to_have_value("epochs>=2")
+        page.get_by_role("searchbox").fill("epochs>=20")
+        expect(page.get_by_text("Nothing matches the filter")).to_be_visible()
+
+
 def test_a_run_is_given_a_name_and_a_note(browser: Browser, eight: Server) -> None:
     with opened(browser, eight, "#/runs/run-00003") as page:
         page.get_by_role("button", name="Name and note").click()

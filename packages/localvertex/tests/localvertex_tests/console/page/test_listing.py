@@ -230,6 +230,31 @@ def test_a_filter_finds_runs(tmp_path: Path, page: Page, text: str, found: list[
     assert (ids(answer), answer["total_size"]) == (found, len(found))
 
 
+def test_a_condition_on_a_name_that_no_run_has_names_the_nearest(tmp_path: Path, page: Page) -> None:
+    metrics = [{"task": "t", "artifact": "m", "name": "val.loss", "value": 0.5}]
+    fields = {"metrics": metrics, "parameters": {"epochs": 5, "nested": {"rate": 1}}}
+    write(tmp_path / "a" / "run.json", run_record(tmp_path, "a", TIME, **fields))
+    everywhere = "(parameters.{0}>3 OR metrics.{0}>3 OR labels.{0}>3)"
+    all_fields = ["labels", "metrics", "parameters"]
+    for text, expected in {
+        everywhere.format("epochz"): [{"name": "epochz", "fields": all_fields, "nearest": "epochs"}],
+        f"state=SUCCEEDED AND {everywhere.format('quite_other')}": [
+            {"name": "quite_other", "fields": all_fields, "nearest": ""}
+        ],
+        "metrics.epochs>3": [{"name": "epochs", "fields": ["metrics"], "nearest": ""}],
+        # The name exists, and no value fits.
+        everywhere.format("epochs").replace("3", "30"): [],
+        "metrics.val.loss>3": [],
+        "parameters.nested.rate>3": [],
+        "state=FAILED": [],
+    }.items():
+        answer = page(filter=text)
+        assert (ids(answer), answer["unknown"]) == ([], expected), text
+    # A name may have dots, and a row that passes needs no explanation.
+    assert ids(page(filter="metrics.val.loss<=0.5 OR metrics.epochz>3")) == ["a"]
+    assert page(filter="metrics.val.loss<=0.5 OR metrics.epochz>3")["unknown"] == []
+
+
 def test_rows_are_ordered_by_a_metric_on_all_pages(tmp_path: Path, page: Page) -> None:
     def add(name: str, accuracy: Any, pipeline: str = "small", rate: Any = 1, state: str = "SUCCEEDED") -> None:
         metrics = [{"task": "t", "artifact": "m", "name": "accuracy", "value": accuracy}]

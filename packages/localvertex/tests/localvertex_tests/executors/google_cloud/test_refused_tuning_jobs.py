@@ -13,7 +13,7 @@ from vertex_testing.runs import STEP, Execute, FindTask
 REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({"parameters": [RATE]}, "parameter parameters[0]", "GRID_SEARCH takes no double_value_spec (rate)"),
     ({"parameters": [KIND, KIND]}, "parameter parameters", "'kind' is repeated"),
-    ({"metrics": []}, "parameter metrics", "the list is empty"),
+    ({"metrics": []}, "parameter metrics", "expected at least one metric_id"),
     ({"algorithm": "SIMPLE"}, "parameter algorithm", "expected ALGORITHM_UNSPECIFIED, GRID_SEARCH or RANDOM_SEARCH"),
     ({"trials": 0}, "parameter trials", "expected an integer of at least 1, found 0"),
     ({"pools": [pool("", "x", machine_type="n1-standard-5")]}, "parameter pools[0].machine_spec", "n1-standard-5"),

@@ -135,9 +135,9 @@ def test_a_parameter_that_breaks_a_rule_is_refused(parameter: dict[str, Any], me
     ("fields", "message"),
     [
         ({"parameters": [UNITS, UNITS]}, "study_spec.parameters: 'units' is repeated"),
-        ({"parameters": []}, "study_spec.parameters: the list is empty"),
+        ({"parameters": []}, "study_spec.parameters: expected at least one parameter_id"),
         ({"parameters": "x"}, "study_spec.parameters: expected a list, found 'x'"),
-        ({"metrics": []}, "study_spec.metrics: the list is empty"),
+        ({"metrics": []}, "study_spec.metrics: expected at least one metric_id"),
         ({"metrics": [{"metric_id": "x", "goal": "UP"}]}, "study_spec.metrics[0].goal: expected GOAL_TYPE_UNSPECIFIED"),
         ({"metrics": [{"metric_id": "x", "safety_config": {}}]}, "safe search does not run locally"),
         ({"algorithm": "GRID_SEARCH", "parameters": [RATE]}, "GRID_SEARCH takes no double_value_spec (rate)"),
