@@ -13,8 +13,11 @@ import os
 import shlex
 import shutil
 import site
+import tempfile
 import time
 import venv
+from collections.abc import Iterable
+from functools import lru_cache
 from glob import escape, glob
 from importlib.metadata import PathDistribution
 from pathlib import Path
@@ -170,7 +173,7 @@ def add_own(
         TaskFailed: The interpreter cannot make an environment.
     """
     folder, programs = temporary / "environment", temporary / "pip"
-    create(folder, base, python=python, is_kept=False)
+    _lay_out(str(folder), _layout(base, python))
     programs.mkdir()
     (programs / "pip").write_text(_PIP)
     (programs / "pip").chmod(0o755)
@@ -200,16 +203,43 @@ def _packages(folder: Path) -> Path:
     return next(folder.glob("lib/python*/site-packages"))
 
 
-class _WithoutScripts(venv.EnvBuilder):
-    """Makes no scripts that activate an environment: an attempt's is active, and they take half of the time."""
+@lru_cache(maxsize=16)
+def _layout(base: Path | None, python: Interpreter) -> tuple[tuple[str, str | bytes | None], ...]:
+    """Return the contents of an attempt's environment, which are the same for each: an entry is a folder, link or file.
 
-    def setup_scripts(self, _: object) -> None:
-        """Write nothing."""
+    Scripts that activate an environment contain its path; an attempt's environment is active.
+
+    Raises:
+        TaskFailed: The interpreter cannot make an environment.
+    """
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name, "environment")
+        create(folder, base, python=python)
+        found: list[tuple[str, str | bytes | None]] = [("", None)]
+        for path in sorted(folder.rglob("*")):
+            relative = str(path.relative_to(folder))
+            if path.is_symlink():
+                found.append((relative, os.readlink(path)))
+            elif path.is_dir():
+                found.append((relative, None))
+            elif path.parent.name != "bin":
+                found.append((relative, path.read_bytes()))
+    return tuple(found)
 
 
-def create(
-    folder: Path, base: Path | None = None, *, python: Interpreter = OWN, with_pip: bool = False, is_kept: bool = True
-) -> None:
+def _lay_out(folder: str, layout: Iterable[tuple[str, str | bytes | None]]) -> None:
+    for name, content in layout:
+        path = os.path.join(folder, name)
+        if content is None:
+            os.mkdir(path)
+        elif isinstance(content, str):
+            os.symlink(content, path)
+        else:
+            with open(path, "wb") as file:
+                file.write(content)
+
+
+def create(folder: Path, base: Path | None = None, *, python: Interpreter = OWN, with_pip: bool = False) -> None:
     """Create a virtual environment that also sees the packages of another one, by default of the interpreter.
 
     pip is mostly among those packages and installs into the environment it is run from, so it is not installed again.
@@ -218,8 +248,7 @@ def create(
         TaskFailed: Another interpreter cannot do that.
     """
     if python is OWN:
-        builder = venv.EnvBuilder if is_kept else _WithoutScripts
-        builder(with_pip=with_pip, symlinks=True).create(folder)
+        venv.create(folder, with_pip=with_pip, symlinks=True)
         users = [*site.getsitepackages(), *([site.getusersitepackages()] if site.ENABLE_USER_SITE else [])]
     else:
         options = ["--symlinks"] if with_pip else ["--symlinks", "--without-pip"]

@@ -23,6 +23,7 @@ _OF_STEPS = frozenset(sys.modules)
 import _socket  # noqa: E402
 import gc  # noqa: E402
 import json  # noqa: E402
+import resource  # noqa: E402, F401 - once here, and not in each supervisor
 from _frozen_importlib_external import SourceFileLoader  # noqa: E402
 
 TYPE_CHECKING = False  # typing's own would be imported at each start

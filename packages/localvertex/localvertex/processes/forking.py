@@ -152,51 +152,61 @@ class ForkServer:
             grace_seconds: Between SIGTERM and SIGKILL.
             num_skipped_ids: Process ids that are used up before.
         """
-        with self._lock:
-            if _early(env) != self._early or not self._is_ready():
-                return None
-            mask = holder = None
-            try:
-                with ExitStack() as opened:
-                    no_input = opened.enter_context(open(os.devnull, "rb"))
-                    pid, namespaces = os.getpid(), list[int]()
-                    if covered.words:
-                        mask, holder, pid = _open_mask(covered, cwd)
-                        opened.enter_context(holder)
-                        namespaces = linux.namespaces(pid)
-                    for each in namespaces:
-                        opened.callback(os.close, each)
-                    request = {
-                        "rights": linux.rights(pid),
-                        "num_namespaces": len(namespaces),
-                        "folder": str(cwd),
-                        "env": {**env, "PWD": str(cwd), "_KFP_RUNTIME": "true"},
-                        "source": program.source,
-                        "arguments": program.arguments,
-                        "grace_seconds": grace_seconds,
-                        "num_skipped_ids": num_skipped_ids,
-                    }
-                    last = (holder or no_input).fileno()
-                    all_fds = [*fds, last, no_input.fileno(), *namespaces, *kept]
-                    text = json.dumps(request).encode()
-                    socket.send_fds(self._connection, [len(text).to_bytes(8, "big")], all_fds)
-                    self._connection.sendall(text)
-                    above = int.from_bytes(self._connection.recv(4), "big")
-            except OSError:
-                above = 0
-            self._is_usable = above > 0
-            if self._is_usable:
-                return Forked(mask=mask, pid=above)
-            if mask:
-                mask.wait()
+        if _early(env) != self._early or not self._is_ready():
             return None
+        mask = None
+        try:
+            with ExitStack() as opened:
+                no_input = opened.enter_context(open(os.devnull, "rb"))
+                pid, namespaces, last = os.getpid(), list[int](), no_input.fileno()
+                if covered.words:
+                    mask, holder, pid = _open_mask(covered, cwd)
+                    last = opened.enter_context(holder).fileno()
+                    namespaces = linux.namespaces(pid)
+                for each in namespaces:
+                    opened.callback(os.close, each)
+                request = {
+                    "rights": linux.rights(pid),
+                    "num_namespaces": len(namespaces),
+                    "folder": str(cwd),
+                    "env": {**env, "PWD": str(cwd), "_KFP_RUNTIME": "true"},
+                    "source": program.source,
+                    "arguments": program.arguments,
+                    "grace_seconds": grace_seconds,
+                    "num_skipped_ids": num_skipped_ids,
+                }
+                above = self._ask(json.dumps(request).encode(), [*fds, last, no_input.fileno(), *namespaces, *kept])
+        except OSError:
+            above = 0
+        if above:
+            return Forked(mask=mask, pid=above)
+        if mask:
+            mask.wait()
+        return None
+
+    def _ask(self, request: bytes, fds: list[int]) -> int:
+        """Return the process above the supervisor of a step, 0 if there is none; no step is forked afterwards.
+
+        Raises:
+            OSError: The server has ended.
+        """
+        with self._lock:
+            if not self._is_usable:
+                return 0
+            self._is_usable = False
+            socket.send_fds(self._connection, [len(request).to_bytes(8, "big")], fds)
+            self._connection.sendall(request)
+            above = int.from_bytes(self._connection.recv(4), "big")
+            self._is_usable = above > 0
+            return above
 
     def _is_ready(self) -> bool:
         """Wait until the server has imported what it needs; return whether it can be used."""
-        if self._is_usable is None:
-            with suppress(OSError):
-                self._is_usable = self._connection.recv(1) == _DONE
-        return bool(self._is_usable)
+        with self._lock:
+            if self._is_usable is None:
+                with suppress(OSError):
+                    self._is_usable = self._connection.recv(1) == _DONE
+            return bool(self._is_usable)
 
     def close(self) -> None:
         """End the server; running steps continue."""

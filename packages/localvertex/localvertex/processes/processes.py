@@ -93,6 +93,7 @@ class Process:
             raise TaskFailed(f"cannot start {command[0]}: {error}", exit_code=127, is_retryable=False) from None
         finally:
             other_end.close()
+        self._is_forked = forked is not None
         self._pid = forked.pid if forked else self._process.pid if self._process else 0
 
     def is_frozen(self) -> bool:
@@ -101,7 +102,7 @@ class Process:
 
     def wait(self) -> int:
         """Wait for the end and return the command's exit code, 128 + signal when a signal ended it."""
-        code = self._process.wait() if self._process else 0
+        code = 0 if self._is_forked or not self._process else self._process.wait()
         report = b""
         with suppress(OSError):
             while part := self._lifeline.recv(64):
@@ -116,12 +117,25 @@ class Process:
         self._collect()
         return code if code >= 0 else 128 - code
 
+    def release(self, *, is_wanted: bool) -> bool:
+        """Return whether nothing is left of a process that has ended, not even its mask; wait for that if it is wanted.
+
+        The kernel needs some milliseconds to remove a mask, for which a step need not wait.
+        """
+        if not self._process:
+            return True
+        if is_wanted:
+            self._process.wait()
+        return self._process.poll() is not None
+
     def _collect(self) -> None:
         if self._stand_in:
             self.discarded = self._stand_in.collect()
 
-    def stop(self) -> None:
-        """Send SIGTERM now and SIGKILL after the grace time, without waiting."""
+    def stop(self, *, at_once: bool = False) -> None:
+        """Send SIGTERM now and SIGKILL after the grace time, or SIGKILL now, without waiting."""
+        if at_once:
+            self.signal(9)
         self.signal(_STOP)
 
     def signal(self, number: int) -> None:
@@ -153,6 +167,9 @@ class Processes:
         """What commands see of this machine, except those with a sandbox of their own."""
         self._lock = threading.Lock()
         self._server: ForkServer | None = None
+        self._ended: list[Process] = []
+        """Those whose mask may not be gone yet."""
+        self._is_at_once = False
         self._running: set[Process] = set()
         self.num_left = 0
         """Processes that commands which have ended had left; see `Process`."""
@@ -178,6 +195,9 @@ class Processes:
         with self._lock:
             self._running.discard(process)
             self.num_left += process.num_left
+            self._ended = [
+                each for each in (*self._ended, process) if not each.release(is_wanted=self.stopped.is_set())
+            ]
         return code
 
     def start(
@@ -209,27 +229,32 @@ class Processes:
             TaskFailed: An argument is too long, or the program cannot be started.
         """
         _check_arguments(command)
+        self.check_stopped()
+        with sinks.opened(log, self.secrets(), self.hold) as sink:
+            mask = self.mask if has_mask else Mask(is_wanted=False)
+            process = Process(
+                command,
+                cwd=cwd,
+                covered=mask.cover(command, cwd=cwd, env=env, writable=writable),
+                fork=self._fork(program, env) if program and linux.is_used() else None,
+                sink=sink,
+                grace_seconds=self.grace_seconds,
+                hold=self.hold,
+                clean_up=clean_up or [],
+            )
+        # A mask takes some ten milliseconds, in which other steps start.
         with self._lock:
-            self.check_stopped()
-            with sinks.opened(log, self.secrets(), self.hold) as sink:
-                mask = self.mask if has_mask else Mask(is_wanted=False)
-                covered = mask.cover(command, cwd=cwd, env=env, writable=writable)
-                process = Process(
-                    command,
-                    cwd=cwd,
-                    covered=covered,
-                    fork=self._fork(program, env) if program and linux.is_used() else None,
-                    sink=sink,
-                    grace_seconds=self.grace_seconds,
-                    hold=self.hold,
-                    clean_up=clean_up or [],
-                )
             self._running.add(process)
+            if self.stopped.is_set():
+                process.stop(at_once=self._is_at_once)
         return process
 
-    def _fork(self, program: PythonProgram, env: dict[str, str]) -> Fork:
-        self._server = self._server or ForkServer(env)
-        return partial(self._server.fork, program, env)
+    def _fork(self, program: PythonProgram, env: dict[str, str]) -> Fork | None:
+        with self._lock:
+            if self.stopped.is_set():
+                return None
+            self._server = self._server or ForkServer(env)
+            return partial(self._server.fork, program, env)
 
     def check_stopped(self) -> None:
         """Check for a stop while waiting for something other than a process.
@@ -244,12 +269,14 @@ class Processes:
         """End every process, with `at_once` by SIGKILL. No process can be started afterwards."""
         with self._lock:
             self.stopped.set()
+            self._is_at_once = at_once
             if self._server:
                 self._server.close()
             for process in self._running:
-                if at_once:
-                    process.signal(9)
-                process.stop()
+                process.stop(at_once=at_once)
+            for process in self._ended:
+                process.release(is_wanted=True)
+            self._ended = []
 
 
 def _check_arguments(command: list[str]) -> None:
