@@ -1,8 +1,9 @@
 """Forks Python steps from a process that has imported kfp's executor, each into the mask that was made for it, if any.
 
 Its environment is localvertex's own, whose code runs without a mask anyway, and its variables are those that Python
-reads when it starts. It confirms its imports with one byte. A request on its socket is a length, JSON and file
-descriptors. It forks a process that enters the namespaces of a mask, and gives up what bubblewrap gives up there. That
+reads when it starts. It confirms its imports with one byte. A request on its socket is one byte with descriptors, of
+which one is a file with JSON: this process does not read it, so that no step finds that of another in its memory. It
+forks a process that enters the namespaces of a mask, and gives up what bubblewrap gives up there. That
 process forks a supervisor in the mask, which compares itself with a process that bubblewrap started. Only if nothing
 differs, the supervisor forks the step, which runs `python -m kfp.dsl.executor_main` with the imports already done. The
 answer is the id of the process above the supervisor, 0 if there is no step. The end of the socket ends the server.
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 _DONE = b"\1"
 
-_LOG, _LIFELINE, _HOLDER, _NO_INPUT, _NUM_FIXED = 0, 1, 2, 3, 4
+_REQUEST, _LOG, _LIFELINE, _HOLDER, _NO_INPUT, _NUM_FIXED = range(6)
 """Descriptors of a request by their place; up to four namespaces follow, and what the supervisor only keeps open."""
 
 _MAX_FDS = 16
@@ -43,16 +44,11 @@ SourceFileLoader("supervisor", supervisor.__file__).exec_module(supervisor)
 signal, linux = supervisor.signal, supervisor.linux
 
 
-def _receive(connection: "_socket.socket") -> "tuple[Any, list[int]]":
-    """Return the next request with its descriptors; None when the client has closed the connection."""
-    head, ancillary, _, _ = connection.recvmsg(8, _socket.CMSG_SPACE(4 * _MAX_FDS))
+def _receive(connection: "_socket.socket") -> "list[int]":
+    """Return the descriptors of the next request; none when the client has closed the connection."""
+    ancillary = connection.recvmsg(1, _socket.CMSG_SPACE(4 * _MAX_FDS))[1]
     data = b"".join(each for _, _, each in ancillary)
-    fds = [int.from_bytes(data[at : at + 4], sys.byteorder) for at in range(0, len(data) - 3, 4)]
-    left, parts = int.from_bytes(head, "big"), list[bytes]()
-    while left and (part := connection.recv(min(1 << 20, left))):
-        parts.append(part)
-        left -= len(part)
-    return (json.loads(b"".join(parts)) if parts and not left else None), fds
+    return [int.from_bytes(data[at : at + 4], sys.byteorder) for at in range(0, len(data) - 3, 4)]
 
 
 def _serve(connection: "_socket.socket") -> "Any":
@@ -63,12 +59,14 @@ def _serve(connection: "_socket.socket") -> "Any":
     gc.freeze()
     connection.sendall(_DONE)
     while True:
-        request, fds = _receive(connection)
-        if request is None:
+        fds = _receive(connection)
+        if not fds:
             os._exit(0)
         reader, writer = os.pipe()
         child = os.fork()
         if child == 0:
+            with open(fds[_REQUEST], "rb", closefd=False) as file:
+                request = json.load(file)
             _enter_and_supervise(request, fds, writer)
             return request
         for fd in (writer, *fds):

@@ -175,7 +175,10 @@ class ForkServer:
                     "grace_seconds": grace_seconds,
                     "num_skipped_ids": num_skipped_ids,
                 }
-                above = self._ask(json.dumps(request).encode(), [*fds, last, no_input.fileno(), *namespaces, *kept])
+                file = opened.enter_context(open(os.memfd_create("request"), "wb+"))
+                file.write(json.dumps(request).encode())
+                file.seek(0)
+                above = self._ask([file.fileno(), *fds, last, no_input.fileno(), *namespaces, *kept])
         except OSError:
             above = 0
         if above:
@@ -184,7 +187,7 @@ class ForkServer:
             mask.wait()
         return None
 
-    def _ask(self, request: bytes, fds: list[int]) -> int:
+    def _ask(self, fds: list[int]) -> int:
         """Return the process above the supervisor of a step, 0 if there is none; no step is forked afterwards.
 
         Raises:
@@ -194,8 +197,7 @@ class ForkServer:
             if not self._is_usable:
                 return 0
             self._is_usable = False
-            socket.send_fds(self._connection, [len(request).to_bytes(8, "big")], fds)
-            self._connection.sendall(request)
+            socket.send_fds(self._connection, [_DONE], fds)
             above = int.from_bytes(self._connection.recv(4), "big")
             self._is_usable = above > 0
             return above

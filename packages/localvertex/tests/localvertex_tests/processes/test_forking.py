@@ -191,6 +191,7 @@ def change(what: str) -> str:
     import builtins
     import os
     import random
+    import re
     import signal
     import sys
     import tempfile
@@ -208,6 +209,15 @@ def change(what: str) -> str:
     found += ["descriptor"] if len(os.listdir("/proc/self/fd")) > 4 else []
     found += ["process"] if sum(name.isdigit() for name in os.listdir("/proc")) > 6 else []
     number = str(random.random())
+    # Its memory has the variables of this step, and of no other.
+    with open("/proc/self/maps") as maps, open("/proc/self/mem", "rb") as memory:
+        for line in maps:
+            area, access = line.split()[:2]
+            if access.startswith("rw"):
+                start, end = (int(each, 16) for each in area.split("-"))
+                memory.seek(start)
+                others = re.findall(rb"value-of-step-\d+!", memory.read(end - start))
+                found += [each.decode() for each in others if each.decode() != os.environ["OF_STEP"]]
 
     import colorsys
     import subprocess
@@ -231,16 +241,16 @@ def change(what: str) -> str:
 
 
 @dsl.pipeline(name="changes")
-def changes(num_steps: int = 12) -> None:
+def changes() -> None:
     for number in range(12):
-        change(what=str(number))
+        change(what=str(number)).set_env_variable("OF_STEP", f"value-of-step-{number}!")
 
 
 @dsl.pipeline(name="many-changes")
 def many_changes() -> None:
-    # 200 pairs that follow each other, 21 steps at a time.
+    # 200 pairs of steps that follow each other.
     for number in range(201):
-        change(what=str(number))
+        change(what=str(number)).set_env_variable("OF_STEP", f"value-of-step-{number}!")
 
 
 def check_changes(record: dict[str, Any], num_steps: int) -> None:
