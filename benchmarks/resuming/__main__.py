@@ -1,4 +1,4 @@
-"""Measures what resumes exactly: `python -m benchmarks.resuming` runs a program per row and writes the page.
+"""Measures what resumes exactly: `python -m benchmarks.resuming` runs a program per row and writes the pages.
 
 Each folder of programs has an environment, build/resuming/FOLDER, which is made when its requirements.txt has changed;
 PyTorch takes 5 GB. A row whose program sees something else than rows.toml states fails, and nothing is
@@ -44,8 +44,9 @@ def main() -> int:
     if options.row is None and not has_failed:
         recorded = {"date": str(datetime.datetime.now(datetime.UTC).date()), "rows": answers}
         page.ANSWERS.write_text(json.dumps(recorded, indent=1) + "\n", encoding="utf-8")
-        page.PAGE.write_text(page.written(recorded), encoding="utf-8")
-        print(f"wrote {page.PAGE.relative_to(page.FOLDER.parents[1])}")
+        for path, text in page.written(recorded).items():
+            path.write_text(text, encoding="utf-8")
+            print(f"wrote {path.relative_to(page.FOLDER.parents[1])}")
     return int(has_failed)
 
 
@@ -88,7 +89,9 @@ def pinned(requirement: str) -> str:
 
 
 def _environment(name: str) -> str:
-    """Return the interpreter of an environment; make it if necessary."""
+    """Return the interpreter of an environment; make it if necessary. "main" is that of the pipeline itself."""
+    if name == "main":
+        return sys.executable
     folder, requirements = _ENVIRONMENTS / name, page.FOLDER / name / "requirements.txt"
     python, done = folder / "bin" / "python", folder / "requirements.txt"
     if not done.exists() or done.read_text() != requirements.read_text():

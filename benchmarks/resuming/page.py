@@ -1,4 +1,4 @@
-"""The page "What resumes exactly", from what the programs printed."""
+"""The pages "What resumes exactly" and "Pixels", from what the programs printed."""
 
 import json
 import re
@@ -9,7 +9,8 @@ from typing import Any
 
 FOLDER = Path(__file__).parent
 ANSWERS = FOLDER / "answers.json"
-PAGE = FOLDER.parents[1] / "packages" / "exact_resume" / "docs" / "resuming.md"
+RESUMING = FOLDER.parents[1] / "packages" / "exact_resume" / "docs" / "resuming.md"
+PIXELS = FOLDER.parents[1] / "docs" / "pixels.md"
 GROUPS = {
     "boosting": "Trees and tables",
     "keras": "Keras and TensorFlow",
@@ -17,7 +18,14 @@ GROUPS = {
     "streams": "Loaders of data",
     "torch": "PyTorch and its trainers",
 }
-"""Folder of programs -> heading."""
+"""Folder of programs -> heading on the page of what resumes."""
+_ABOUT_PIXELS = """# Pixels
+
+Whether libraries read and resize an image file to the same pixels. A model that is trained on the pixels of one and
+gets those of another sees images that it has not learned. Each table is what a small program in
+`benchmarks/resuming/pixels` printed on {date}, with one photograph of scikit-learn: *equal*; by *up to* how many of 255
+levels a value differs, then on average; another type or shape; or an error.
+"""
 _INTRODUCTION = """# What resumes exactly
 
 What libraries lose when a training is continued by their own means, and what `exact_resume` does about it. Each row is
@@ -65,7 +73,7 @@ def _entry(text: str) -> str:
     return textwrap.fill(text, 120, initial_indent="- ", subsequent_indent="  ", **options)
 
 
-def _row(name: str, row: dict[str, Any], answer: dict[str, Any]) -> str:
+def _row(row: dict[str, Any], answer: dict[str, Any]) -> str:
     cases = {key: rounded(case) for key, case in answer["cases"].items()}
     equal = [key for key, case in cases.items() if case == 0]
     gaps = [f"{key} ({case:g})" for key, case in cases.items() if isinstance(case, float) and case]
@@ -82,17 +90,34 @@ def _row(name: str, row: dict[str, Any], answer: dict[str, Any]) -> str:
     return "\n".join([*lines, _entry(source), ""])
 
 
-def written(recorded: dict[str, Any]) -> str:
-    """Return the page.
+def _table(row: dict[str, Any], answer: dict[str, Any]) -> str:
+    """Return a table of cases "line | column"."""
+    pairs = [name.split(" | ") for name in answer["cases"]]
+    lines, columns = (list(dict.fromkeys(found)) for found in zip(*pairs, strict=True))
+    cells = [[answer["continued"], *columns], ["---"] * (len(columns) + 1)]
+    for line in lines:
+        found = [answer["cases"].get(f"{line} | {column}", "") for column in columns]
+        cells.append([line, *("equal" if case == 0 else str(case) for case in found)])
+    table = "\n".join(f"| {' | '.join(each)} |" for each in cells)
+    versions = ", ".join(f"{key} {value}" for key, value in answer["versions"].items())
+    source = textwrap.fill(f"{row['about']} {versions}; `{Path(row['program']).name}`.", 120, break_on_hyphens=False)
+    return f"## {answer['library']}\n\n{source}\n\n{table}\n"
+
+
+def written(recorded: dict[str, Any]) -> dict[Path, str]:
+    """Return the pages.
 
     Args:
         recorded: Date, and what each program printed by name of its row.
     """
-    stated, parts = rows(), [_INTRODUCTION.format(date=recorded["date"])]
+    stated, answers = rows(), recorded["rows"]
+    parts = [_INTRODUCTION.format(date=recorded["date"])]
     for folder, heading in GROUPS.items():
         names = [name for name, row in stated.items() if row["program"].startswith(f"{folder}/")]
-        parts += [f"## {heading}\n", *(_row(name, stated[name], recorded["rows"][name]) for name in names)]
-    return "\n".join(parts)
+        parts += [f"## {heading}\n", *(_row(stated[name], answers[name]) for name in names)]
+    tables = [_table(row, answers[name]) for name, row in stated.items() if row["program"].startswith("pixels/")]
+    about = _ABOUT_PIXELS.format(date=recorded["date"])
+    return {RESUMING: "\n".join(parts), PIXELS: "\n".join([about, *tables])}
 
 
 def recorded() -> dict[str, Any]:
