@@ -23,8 +23,8 @@ _ABOUT_PIXELS = """# Pixels
 
 Whether libraries read and resize an image file to the same pixels. A model that is trained on the pixels of one and
 gets those of another sees images that it has not learned. Each table is what a small program in
-`benchmarks/resuming/pixels` printed on {date}, with one photograph of scikit-learn: *equal*; by *up to* how many of 255
-levels a value differs, then on average; another type or shape; or an error.
+`benchmarks/resuming/pixels` printed on {date}, with one photograph of scikit-learn: *equal*; by *up to* how many of
+255 levels a value differs, then on average; another type or shape; or an error.
 """
 _INTRODUCTION = """# What resumes exactly
 
