@@ -18,7 +18,7 @@ TEST_PROCESSES ?= 4
 # PACKAGE=localvertex runs the tests of one package.
 TESTS = $(if $(PACKAGE),packages/$(PACKAGE)/tests)
 
-.PHONY: help venv venv-beam venv-gpu venv-torch demo console test test-slow test-alone prove soak check check-scripts compile clean
+.PHONY: help venv venv-beam venv-gpu venv-torch demo console test test-slow test-alone prove soak rows check check-scripts compile clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -70,6 +70,9 @@ prove: .venv/ready ## Prove that this project's training and the examples resume
 
 soak: .venv/ready ## Run the seeded proofs that take hours, not in CI; after a kill it resumes; SEED=1
 	@$(PY) -m benchmarks.soak --seed=$(SEED)
+
+rows: .venv/ready ## Measure what resumes exactly and write the page, in 15 minutes; installs PyTorch (5 GB)
+	@$(PY) -m benchmarks.resuming
 
 check: .venv/ready ## Check lint, format and types
 	@$(PY) -m ruff check .

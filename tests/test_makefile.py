@@ -42,7 +42,7 @@ def test_a_python_that_is_too_old_is_not_used(clone: pathlib.Path) -> None:
 def test_help_lists_every_target(clone: pathlib.Path) -> None:
     done = make(clone)
     assert done.returncode == 0
-    for target in ("demo", "test", "soak", "check", "compile", "venv", "venv-beam", "venv-gpu", "venv-torch"):
+    for target in ("demo", "test", "soak", "rows", "check", "compile", "venv", "venv-beam", "venv-gpu", "venv-torch"):
         assert f"make {target} " in done.stdout
 
 

@@ -4,9 +4,10 @@
                                     callbacks=[EarlyStopping(patience=2)], code=[__file__]) as (run, arguments):
         model.fit(**arguments, validation_data=(x_test, y_test))
 
-`with` restores. The arguments are the batches from the next step on, the epoch of this step, and the callbacks, of
-which the last one counts steps and saves between two batches. The last step of an epoch includes the validation and
-what the callbacks do at the end of the epoch. Keras is not imported here: a program with a model has imported it.
+`data` may also be a tf.data.Dataset, without a sampler. `with` restores. The arguments are the batches from the next
+step on, the epoch of this step, and the callbacks, of which the last one counts steps and saves between two batches.
+The last step of an epoch includes the validation and what the callbacks do at the end of the epoch. Keras is not
+imported here: a program with a model has imported it.
 """
 
 import contextlib
@@ -14,13 +15,14 @@ import itertools
 import os
 import sys
 import types
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import exact_resume.program as program
 import exact_resume.state as states
 from exact_resume.errors import InputError
 from exact_resume.sampler import Sampler
+from exact_resume.tf_data import Batches
 
 _ATTRIBUTES = {
     "EarlyStopping": "wait stopped_epoch best best_weights best_epoch",
@@ -43,7 +45,8 @@ def run(
     *,
     model: Any,
     data: Any,
-    sampler: Sampler,
+    sampler: Sampler | None = None,
+    steps_per_epoch: int | None = None,
     epochs: int,
     callbacks: Sequence[Any] = (),
     stateless: Sequence[Any] = (),
@@ -58,8 +61,10 @@ def run(
         directory: Folder for checkpoints, event log and result.json, local or gs://.
         model: Compiled model of Keras, on TensorFlow.
         data: Tuple of inputs, targets and, if any, sample weights: arrays [N, ...], or dicts of them. An object of
-            the program's own has a length and returns the batch of int64 [G] rows that it is indexed with.
-        sampler: The order of the examples.
+            the program's own has a length and returns the batch of int64 [G] rows that it is indexed with. Or a
+            tf.data.Dataset of batches, which is repeated, without a sampler.
+        sampler: The order of the examples; not for a tf.data.Dataset.
+        steps_per_epoch: Number of batches per epoch of a tf.data.Dataset; None: its length.
         epochs: Number of epochs of the whole run.
         callbacks: The callbacks of `fit`: Keras' own, or with `get_state` and `set_state`, or without attributes.
         stateless: Those of the callbacks that have attributes, but none that later steps need.
@@ -72,7 +77,7 @@ def run(
     keras, tf = sys.modules.get("keras"), sys.modules.get("tensorflow")
     if not (keras and tf and isinstance(model, keras.Model) and keras.backend.backend() == "tensorflow"):
         raise InputError(f"model is a {type(model).__name__}; expected a keras.Model with KERAS_BACKEND=tensorflow")
-    if model.steps_per_execution != 1 or sampler.num_micro_batches != 1:
+    if model.steps_per_execution != 1 or (sampler and sampler.num_micro_batches != 1):
         raise InputError(
             "model.compile has steps_per_execution, or the sampler num_micro_batches; expected 1 and 1, because a run"
             " saves after each batch"
@@ -83,32 +88,33 @@ def run(
             " MirroredStrategy, on one machine"
         )
 
-    def batch(step: int) -> Any:
-        rows = sampler.indices(step)
-
-        def taken(each: Any) -> Any:
-            if not hasattr(each, "__getitem__") or len(each) != sampler.num_examples:
-                raise InputError(
-                    f"data has a {type(each).__name__}; expected a tuple of arrays with the sampler's"
-                    f" {sampler.num_examples} rows, because no other order can be restored"
-                )
-            return each[rows]
-
-        return keras.tree.map_structure(taken, data)
-
+    dataset = None
+    if isinstance(data, tf.data.Dataset):
+        per_epoch = _steps_per_epoch(data, sampler, steps_per_epoch, tf)
+        dataset = Batches(data, tf)
+        batch: Callable[[int], Any] = dataset.batch
+        specification = data.element_spec
+    else:
+        if not sampler or steps_per_epoch is not None:
+            raise InputError("data is not a tf.data.Dataset; expected a sampler, and no steps_per_epoch")
+        per_epoch, batch = sampler.steps_per_epoch, _indexed(data, sampler, keras)
+        specification = keras.tree.map_structure(tf.type_spec_from_value, batch(0))
     objects = _variables(model, batch(0), tf)
     history = keras.callbacks.History()
     kept = [*callbacks, history]
     for number, callback in enumerate(kept):
         if callback not in stateless:
             objects |= _state_of(callback, f"callbacks.{number}")
-    per_epoch = sampler.steps_per_epoch
     with (
         program.run(
             directory,
             steps=epochs * per_epoch,
-            state=objects,
-            config={**(config or {}), "callbacks": [type(each).__name__ for each in kept]},
+            state=objects | ({"data": dataset} if dataset else {}),
+            config={
+                **(config or {}),
+                "callbacks": [type(each).__name__ for each in kept],
+                **({"first_batch_sha256": dataset.digest, "steps_per_epoch": per_epoch} if dataset else {}),
+            },
             sampler=sampler,
             **options,
         ) as inner,
@@ -136,6 +142,8 @@ def run(
 
         def end_batch(batch: int, logs: Any) -> None:
             inner.log(**_floats(logs))
+            if dataset:
+                dataset.end_step(inner.step)
             if not model.stop_training:
                 if (inner.step + 1) % per_epoch:
                     next(inner)
@@ -163,7 +171,7 @@ def run(
         # Endless, because Keras reads ahead; a strategy reads the first batch twice.
         batches = tf.data.Dataset.from_generator(
             lambda: map(batch, itertools.count(first_step)),
-            output_signature=keras.tree.map_structure(tf.type_spec_from_value, batch(0)),
+            output_signature=specification,
         )
         yield (
             inner,
@@ -178,6 +186,43 @@ def run(
         )
         if not is_left:
             inner.result(metrics=_floats({name: values[-1] for name, values in history.history.items()}))
+
+
+def _indexed(data: Any, sampler: Sampler, keras: Any) -> Callable[[int], Any]:
+    """Return a function from a step to its rows of the data."""
+
+    def batch(step: int) -> Any:
+        rows = sampler.indices(step)
+
+        def taken(each: Any) -> Any:
+            if not hasattr(each, "__getitem__") or len(each) != sampler.num_examples:
+                raise InputError(
+                    f"data has a {type(each).__name__}; expected a tuple of arrays with the sampler's"
+                    f" {sampler.num_examples} rows, or a tf.data.Dataset"
+                )
+            return each[rows]
+
+        return keras.tree.map_structure(taken, data)
+
+    return batch
+
+
+def _steps_per_epoch(data: Any, sampler: Any, given: Any, tf: Any) -> int:
+    """Return the number of batches per epoch of a dataset, and refuse what cannot be saved."""
+    if sampler:
+        raise InputError("data is a tf.data.Dataset, which has its own order; leave sampler out")
+    element = data.element_spec
+    kinds = {type(each).__name__ for each in tf.nest.flatten(element)} - {"TensorSpec"}
+    if not isinstance(element, tuple) or kinds:
+        found = f"elements with {', '.join(sorted(kinds))}" if kinds else f"elements of type {type(element).__name__}"
+        raise InputError(f"data is a tf.data.Dataset of {found}; expected tuples of inputs and targets, all tensors")
+    length = int(data.cardinality()) if given is None else given
+    if isinstance(length, bool) or not isinstance(length, int) or length < 1:
+        raise InputError(
+            f"steps_per_epoch is {given!r}, and the tf.data.Dataset has no known length; expected the number of batches"
+            " per epoch"
+        )
+    return length
 
 
 def _floats(logs: Any) -> dict[str, float]:

@@ -309,7 +309,6 @@ def arguments(folder: Path, **changes: Any) -> dict[str, Any]:
         ({"model": lambda: make_model(steps_per_execution=2)}, "steps_per_execution.*because a run saves after each"),
         ({"sampler": lambda: Sampler(num_examples=100, global_batch_size=4, num_micro_batches=2)}, "num_micro_batches"),
         ({"data": lambda: (X, Y[:50])}, "data has a ndarray; expected a tuple of arrays with the sampler's 100 rows"),
-        ({"data": lambda: tf.data.Dataset.from_tensors(X)}, "data has a .*Dataset; .* no other order can be restored"),
         (
             {"callbacks": lambda: [OwnEarlyStopping()]},
             "callback OwnEarlyStopping has attributes.* list it in stateless",

@@ -102,6 +102,7 @@ def test_another_run_in_the_folder_of_the_quick_start_is_refused(program: str, t
         "docs/keras.md",
         "docs/lightning.md",
         "docs/rehearsal.md",
+        "docs/resuming.md",
         "docs/state.md",
         "docs/wrapper.md",
     ],

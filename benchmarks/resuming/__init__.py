@@ -1,0 +1,1 @@
+"""What resumes exactly: a program per row of the page, and an environment per folder of programs."""
