@@ -16,6 +16,7 @@ from pathlib import Path
 
 from localvertex._base import linux
 from localvertex._base.userinput.reading import parse_python
+from localvertex.errors import TaskFailed
 from localvertex.processes.masks.mask import Covered
 
 _SERVER = str(Path(__file__).with_name("fork_server.py"))
@@ -151,6 +152,9 @@ class ForkServer:
             kept: Descriptors that its supervisor keeps open.
             grace_seconds: Between SIGTERM and SIGKILL.
             num_skipped_ids: Process ids that are used up before.
+
+        Raises:
+            TaskFailed: It is not known whether the step runs.
         """
         if _early(env) != self._early or not self._is_ready():
             return None
@@ -181,6 +185,11 @@ class ForkServer:
                 above = self._ask([file.fileno(), *fds, last, no_input.fileno(), *namespaces, *kept])
         except OSError:
             above = 0
+        except TaskFailed:
+            if mask:
+                # It ends with the step, if there is one, which ends with its lifeline.
+                threading.Thread(target=mask.wait, daemon=True).start()
+            raise
         if above:
             return Forked(mask=mask, pid=above)
         if mask:
@@ -191,14 +200,25 @@ class ForkServer:
         """Return the process above the supervisor of a step, 0 if there is none; no step is forked afterwards.
 
         Raises:
-            OSError: The server has ended.
+            TaskFailed: It is not known whether there is one.
         """
         with self._lock:
             if not self._is_usable:
                 return 0
             self._is_usable = False
-            socket.send_fds(self._connection, [_DONE], fds)
-            above = int.from_bytes(self._connection.recv(4), "big")
+            try:
+                socket.send_fds(self._connection, [_DONE], fds)
+            except OSError:
+                # The server has ended, and has got nothing.
+                return 0
+            answer = b""
+            with suppress(OSError):
+                answer = self._connection.recv(4)
+            if not answer:
+                # A step that it forked nevertheless ends with its lifeline. Another one would run beside it.
+                self._process.kill()
+                raise TaskFailed(f"the process that forks steps ended or did not answer in {_MAX_SECONDS:.0f} s")
+            above = int.from_bytes(answer, "big")
             self._is_usable = above > 0
             return above
 

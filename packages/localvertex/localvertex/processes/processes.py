@@ -91,6 +91,10 @@ class Process:
             self._lifeline.close()
             self._collect()
             raise TaskFailed(f"cannot start {command[0]}: {error}", exit_code=127, is_retryable=False) from None
+        except TaskFailed:
+            self._lifeline.close()
+            self._collect()
+            raise
         finally:
             other_end.close()
         self._is_forked = forked is not None

@@ -399,6 +399,28 @@ def test_steps_run_without_a_killed_server(running: tuple[subprocess.Popen[str],
 
 
 @pytest.mark.usefixtures("mask")
+def test_a_step_never_runs_twice_when_its_server_does_not_answer(
+    execute: Execute, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(forking, "_MAX_SECONDS", 2.0)
+    is_ready, servers = forking.ForkServer._is_ready, list[psutil.Process]()
+
+    def freeze(self: forking.ForkServer) -> bool:
+        found = is_ready(self)
+        servers.append(psutil.Process(self._process.pid))
+        servers[0].suspend()
+        return found
+
+    monkeypatch.setattr(forking.ForkServer, "_is_ready", freeze)
+    record = execute(is_forked_only, use_cache=False)
+    assert record["state"] == "FAILED"
+    assert "did not answer in 2 s" in record["tasks"][0]["error"]
+    assert not (Path(record["work_dir"]) / record["run_id"] / "is-forked" / "executor_output.json").exists()
+    assert not servers[0].is_running()
+    assert working_in(Path(record["work_dir"])) == []
+
+
+@pytest.mark.usefixtures("mask")
 def test_a_killed_supervisor_takes_its_forked_step_with_it(running: tuple[subprocess.Popen[str], Path]) -> None:
     process, run_dir = running
     above, supervisor, step = server_of(process).children(recursive=True)
