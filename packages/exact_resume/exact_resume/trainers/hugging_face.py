@@ -192,7 +192,7 @@ class Training:
 
         first = _Events(on_step_begin=self._begin_step)
         last = _Events(
-            on_train_begin=self._begin_training,
+            on_train_begin=lambda *_, **__: _refuse_missing(self._trainer, _COUNTERS),
             on_epoch_begin=self._begin_epoch,
             on_step_end=forget_save,
             on_epoch_end=forget_save,
@@ -289,9 +289,6 @@ class Training:
         self._trainer.model.load_state_dict(content, strict=False)
 
     # What happens when.
-
-    def _begin_training(self, *_: Any, **__: Any) -> None:
-        _refuse_missing(self._trainer, _COUNTERS)
 
     def _begin_epoch(self, _: Any, state: Any, __: Any, **___: Any) -> None:
         self._epoch += 1

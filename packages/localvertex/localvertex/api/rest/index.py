@@ -78,7 +78,7 @@ def signature(path: str) -> Signature:
     return text, status.st_mtime_ns
 
 
-class Pages:
+class ResourceCache:
     """The resources of the last pages with the signatures of their files. Safe for several threads."""
 
     def __init__(self) -> None:
@@ -112,7 +112,7 @@ class Index:
 
     def __init__(self, file: IndexFile) -> None:
         self._file, self._opening = file, threading.Lock()
-        self.pages = Pages()
+        self.pages = ResourceCache()
         self._locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
         self._entries: dict[str, dict[str, tuple[str, Summary]]] = {}
         """By collection and id: the signature of the files, and the summary."""

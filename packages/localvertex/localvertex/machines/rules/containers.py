@@ -5,7 +5,7 @@ import re
 from localvertex._base.json_object import JsonObject
 from localvertex._base.userinput.spelling import closest, join_or
 from localvertex.machines.job.values import is_known, is_placeholder, mapping
-from localvertex.machines.rules.job import Job, Pool
+from localvertex.machines.rules.job import Job, PoolSpec
 
 _MAX_LISTED = 100
 """Maximum number of env entries, and of package URIs, per pool (API reference)."""
@@ -38,7 +38,7 @@ def check_containers(job: Job) -> None:
                 _task(pool, pool.fields[name], name)
 
 
-def _task(pool: Pool, spec: JsonObject, name: str) -> None:
+def _task(pool: PoolSpec, spec: JsonObject, name: str) -> None:
     for key in _REQUIRED[name]:
         if not spec.get(key):
             pool.error("required-field", name, f"{key} is missing; {name} requires it")

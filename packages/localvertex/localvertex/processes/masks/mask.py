@@ -306,7 +306,9 @@ def _problem() -> str:
 @cache
 def _problem_of(program: str) -> str:
     """Return what the first process behind the mask of this bubblewrap shows to be wrong; nothing is tried before."""
-    _load_gpus()
+    if os.path.exists("/dev/nvidiactl") and not os.path.exists("/dev/nvidia-uvm"):
+        # The first program with CUDA makes this device, which it cannot do behind the mask.
+        ask(["nvidia-modprobe", "-u", "-c", "0"], seconds=_MAX_PROBE_SECONDS)
     done = ask([program, *_machine()[1:], "--", "cat", linux.OWN_STATUS], seconds=_MAX_PROBE_SECONDS)
     if done.returncode:
         lines = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
@@ -322,12 +324,6 @@ def _own_temporary(text: str) -> list[str]:
     parent = temporary.parent()
     names = {*re.findall(f"{re.escape(parent)}/([\\w-]+)", text)}
     return [os.path.realpath(os.path.join(parent, each)) for each in sorted(names)]
-
-
-def _load_gpus() -> None:
-    """Let NVIDIA's program make the device of CUDA, which the first program with CUDA cannot do behind the mask."""
-    if os.path.exists("/dev/nvidiactl") and not os.path.exists("/dev/nvidia-uvm"):
-        ask(["nvidia-modprobe", "-u", "-c", "0"], seconds=_MAX_PROBE_SECONDS)
 
 
 def _identity(path: str) -> tuple[int, ...]:

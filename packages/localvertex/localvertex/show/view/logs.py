@@ -90,13 +90,9 @@ def piece(
     return Piece(text=text, offset=start, end=start + num_bytes, size=status.st_size, inode=status.st_ino)
 
 
-def _num_continuation(data: bytes) -> int:
-    """Return how many bytes at the beginning of the data belong to the character before them."""
-    begin = data[:_MAX_CONTINUATION]
-    return len(begin) - len(begin.lstrip(_CONTINUATION))
-
-
 def _from_line(data: bytes, within: int) -> bytes:
     """Return the data from its first whole line, if that begins within a number of bytes, or whole character."""
     line = data.find(b"\n", 0, within) + 1
-    return data[line if 0 < line < len(data) else _num_continuation(data) :]
+    if 0 < line < len(data):
+        return data[line:]
+    return data[:_MAX_CONTINUATION].lstrip(_CONTINUATION) + data[_MAX_CONTINUATION:]
