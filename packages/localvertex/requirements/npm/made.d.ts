@@ -1,4 +1,4 @@
-// Made by `python -m localvertex_tests.console.row_types` from localvertex/console/runs/row.py and show/view/shape.py.
+// Made by `python -m localvertex_tests.console.row_types` from console/runs/row.py and show/view/shape.py.
 
 /** A row of `GET /local/runs`. */
 interface RunRow {

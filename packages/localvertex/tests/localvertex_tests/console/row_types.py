@@ -24,15 +24,21 @@ _SHAPES = {
     "JobEvent": shape.EVENT,
 }
 
-_TYPES = {str: "string", bool: "boolean", int: "number", float: "number", type(None): "null", dict: "Record<string, any>"}
+_TYPES = {
+    str: "string",
+    bool: "boolean",
+    int: "number",
+    float: "number",
+    type(None): "null",
+    dict: "Record<string, any>",
+}
 
 
 def text() -> str:
     """Return the content of the file."""
     fields = "".join(f"  {each.name}: {each.type};\n" for each in FIELDS)
     parts = [
-        "// Made by `python -m localvertex_tests.console.row_types` from localvertex/console/runs/row.py and"
-        " show/view/shape.py.\n",
+        "// Made by `python -m localvertex_tests.console.row_types` from console/runs/row.py and show/view/shape.py.\n",
         f"/** A row of `GET /local/runs`. */\ninterface RunRow {{\n{fields}}}\n",
         *(f"interface {name} {{\n{_fields(fields)}}}\n" for name, fields in _SHAPES.items()),
     ]

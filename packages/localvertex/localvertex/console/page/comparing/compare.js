@@ -67,7 +67,10 @@ export default function Compare({ query }) {
   <//>`;
 }
 
-/** @param {string[]} ids @param {number} base @param {(ids: string[], base?: string) => void} show @returns {Column[]} */
+/**
+ * @param {string[]} ids @param {number} base @param {(ids: string[], base?: string) => void} show
+ * @returns {Column[]}
+ */
 const columns = (ids, base, show) => [
   {
     title: "Run",

@@ -106,7 +106,10 @@ function CompareVersions({ id, versions }) {
     }`;
 }
 
-/** What a version was made of and is served by, by name. @param {ModelVersion} version @returns {Record<string, any>} */
+/**
+ * What a version was made of and is served by, by name.
+ * @param {ModelVersion} version @returns {Record<string, any>}
+ */
 function factsOf(version) {
   const named = (/** @type {string} */ kind, /** @type {Record<string, any> | null | undefined} */ values) =>
     Object.entries(values ?? {}).map(([name, value]) => [`${kind} ${name}`, value]);

@@ -54,7 +54,10 @@ function nameOf(entry, tasks) {
   return `Item ${entry.path.split("/").at(-1)}${text && `: ${text}`}`;
 }
 
-/** When a step ran, in the time of its run; Duration says it in words. @param {{run: ShownRun, entry: ShownEntry}} props */
+/**
+ * When a step ran, in the time of its run; Duration says it in words.
+ * @param {{run: ShownRun, entry: ShownEntry}} props
+ */
 function When({ run, entry }) {
   const [begin, started] = [run.start_time, entry.start_time].map((each) => Date.parse(each ?? ""));
   const until = (/** @type {ShownRun | ShownEntry} */ { state, end_time }) =>

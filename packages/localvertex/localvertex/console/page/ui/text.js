@@ -15,7 +15,10 @@ export const formatted = (value, format = String) => (value === null || value ==
 /** A number with commas. Loading Intl takes longer than drawing a list. @param {number} value */
 export const count = (value) => String(value).replace(/\B(?<!\.\d*)(?=(\d{3})+(?!\d))/g, ",");
 
-/** A value of a record: whole numbers with all digits, others with five, anything else as text. @param {unknown} value */
+/**
+ * A value of a record: whole numbers with all digits, others with five, anything else as text.
+ * @param {unknown} value
+ */
 export function figure(value) {
   if (typeof value !== "number") return formatted(value);
   if (Number.isSafeInteger(value)) return count(value);
