@@ -73,7 +73,7 @@ class Resources:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Notification:
-    """Where the end of a run is sent: by Google's e-mail operation, or by the step `summary`."""
+    """Recipients of a message at the end of a run: by Google's e-mail operation, or by the step `summary`."""
 
     notify_webhook: str = setting("Secret with a webhook's address: projects/PROJECT/secrets/NAME.", default="")
     notify: list[str] = setting("E-mail addresses for Google's notification, up to 3.", default_factory=list)  # noqa: RUF009

@@ -35,7 +35,7 @@ def export(*, checkpoint_directory: str, dataset_directory: str, output_director
     """Export the checkpoint that was best on the validation split, after a trial of it behind the server.
 
     Args:
-        checkpoint_directory: Of the run.
+        checkpoint_directory: Checkpoint folder of the run.
         dataset_directory: The dataset that the run was trained on.
         output_directory: A new or empty folder, local or gs://.
 

@@ -75,7 +75,7 @@ class Examples:
     problem: str = ""
     """Why these examples decide nothing; empty: they do."""
     notes: tuple[str, ...] = ()
-    """What was left out, or counted as wrong."""
+    """Remarks on examples that were left out, or counted as wrong."""
 
 
 def examples(
@@ -87,8 +87,8 @@ def examples(
     seen, counts as wrong. Otherwise its own test examples decide, with the champion's answers in a file beside them.
 
     Args:
-        own: Of the new model.
-        champion: Of the champion; None: the new model's examples alone.
+        own: Predictions of the new model.
+        champion: Predictions of the champion; None: the new model's examples alone.
         answer: Field with the answer; a line without it is no answer.
         fewest: Fewest examples that decide.
     """

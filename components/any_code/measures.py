@@ -28,7 +28,7 @@ _SEED = 20_261_123
 _SMALLEST = 1e-15
 """Probability that a logarithm can take."""
 _MAX_CLASSES = 20
-"""Of a metric with an unknown name; more different numbers are measurements."""
+"""Labels of a metric with an unknown name are classes up to this number; more are measurements."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,7 +24,7 @@ class Release:
     model_name: str
     """Display name in the Model Registry."""
     serving_image: str
-    """As the parameter gives it."""
+    """The value of the parameter."""
     region: str
     minimum_score: float
     """Minimum of the metric on the test split, 0 to 1."""

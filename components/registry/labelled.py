@@ -1,4 +1,4 @@
-"""What models and endpoints have in common: the pipeline's own are found by their display name and its label."""
+"""Find the pipeline's own models and endpoints by their display name and its label."""
 
 import json
 from collections.abc import Callable, Iterable
@@ -15,7 +15,7 @@ class Labelled:
     """Resources that a step reaches.
 
     Args:
-        region: Of the resources.
+        region: Region of the resources.
         pipeline_root: Pipeline root of the run, which is local in a local run.
     """
 

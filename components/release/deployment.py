@@ -58,10 +58,10 @@ def put_live(
         registered_version: Resource name of the version, projects/P/locations/R/models/ID@NUMBER.
         checkpoint_directory: Checkpoint folder of the run.
         trial: Returns the live prediction.
-        region: Of the model and the endpoint.
+        region: Region of the model and the endpoint.
         pipeline_root: Pipeline root of the run.
         deploy_endpoint: Display name of the endpoint.
-        service_account: Of the replicas; empty for the default one.
+        service_account: Service account of the replicas; empty for the default one.
         **machines: Fields of `ServingMachines`.
 
     Returns:

@@ -24,7 +24,7 @@ class Deployed:
     """A version on an endpoint."""
 
     id: str
-    """Of the DeployedModel."""
+    """Id of the DeployedModel."""
     model: str
     """Resource name of the model, without a version."""
     number: str
@@ -128,7 +128,7 @@ class Endpoints(Labelled):
             version: Resource name with the number.
             name: Display name of what is deployed.
             resources: The field `dedicated_resources`.
-            service_account: Of the replicas; empty for the default one.
+            service_account: Service account of the replicas; empty for the default one.
         """
         what = f"{version} cannot be deployed to {endpoint}"
         request = {

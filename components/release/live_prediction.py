@@ -40,7 +40,7 @@ class Expected:
     file_name: str
     image_bytes: bytes
     label: str
-    """Of the most probable class."""
+    """Name of the most probable class."""
     probability: float
     class_index: int
 

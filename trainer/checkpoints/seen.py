@@ -20,7 +20,7 @@ from trainer.data.preparing import image_list
 from trainer.data.preparing.quality import likeness, signatures
 
 FILE = "seen_images"
-"""In a checkpoint folder, a folder with starting weights, and `assets.extra` of an exported model."""
+"""File in a checkpoint folder, a folder with starting weights, and `assets.extra` of an exported model."""
 SECOND = "_perceptual"
 """End of the second file's name."""
 _THIRD = "_signatures"
@@ -156,7 +156,7 @@ def record(checkpoint_directory: str, data: Dataset, sources: list[str]) -> str:
     """Write what a training sees, at its start; a resumed one keeps the file, because its source may be gone.
 
     Args:
-        checkpoint_directory: Of the training.
+        checkpoint_directory: Checkpoint folder of the training.
         data: Its dataset.
         sources: Files of the models whose weights it starts from.
 

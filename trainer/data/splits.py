@@ -10,7 +10,7 @@ from localvertex._base.userinput.errors import UserError
 
 SPLITS = ("train", "validation", "test")
 _FRACTION = 0.1
-"""Of the images in validation, and as many in test."""
+"""Share of the images in validation, and in test."""
 _FEW = 100
 """A class with fewer images has a tenth of them in each of the two, rounded: their hashes alone may give it none."""
 SALT = 0

@@ -79,7 +79,7 @@ class AsynchronousLearner(Learner):
         """Connect to the servers and build the model there.
 
         Raises:
-            UserError: As for any learner, or a worker has several GPUs.
+            UserError: The reasons of any learner, or a worker has several GPUs.
         """
         with training.connecting():
             strategy = distribution.make(training.cluster)

@@ -42,7 +42,7 @@ from trainer.loop.warm_start import WarmStart
 from trainer.models import recipes
 
 _CONNECT_SECONDS = 120
-"""For TensorFlow to connect the machines, which have just met."""
+"""Time in which TensorFlow has to connect the machines, which have just met."""
 
 _EQUAL_OPTIONS = ("exact", "allow_other_devices", "xla", "checkpoint_every_steps")
 """Flags outside of the identity that decide together with it what the workers do in each call."""

@@ -61,8 +61,8 @@ def check_path(name: str, path: str, report_path: str) -> None:
 
     Args:
         name: The flag or parameter, which begins the message.
-        path: Of the predictions.
-        report_path: Of the page that is written, too.
+        path: File of the predictions.
+        report_path: File of the page, which is written as well.
 
     Raises:
         UserError: The path cannot be used.

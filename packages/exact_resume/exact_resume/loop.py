@@ -32,7 +32,7 @@ _LOOK_SECONDS = 0.05
 _EVENT_SECONDS = 2.0
 """Between two `steps` events."""
 _STEPS_FIELDS = ("time", "event", "first_step", "last_step", "num_steps", "seconds")
-"""Of the `steps` event."""
+"""Fields of the `steps` event."""
 
 
 class Stopped(SystemExit):
@@ -44,7 +44,7 @@ class Block:
     """Steps, or parts of a validation, to be done without a look at anything else."""
 
     first_step: int
-    """Of steps, the number that are done."""
+    """Number of steps that are done before the block."""
     num_steps: int
     """0 if only the validation of the last step is left to do."""
 
@@ -54,7 +54,7 @@ class Schedule:
     """When a loop does what."""
 
     num_steps: int
-    """Of the whole run."""
+    """Number of steps of the whole run."""
     save_every_steps: int = 0
     """0: not by steps."""
     save_every_seconds: float | None = None
@@ -72,7 +72,7 @@ class Schedule:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Content:
-    """What a checkpoint has of the objects that are trained."""
+    """The state of the trained objects in a checkpoint."""
 
     arrays: Arrays
     state: Any = None

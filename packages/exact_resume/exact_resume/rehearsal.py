@@ -24,7 +24,7 @@ _VARIABLE = "EXACT_RESUME_REHEARSAL"
 """STEP:FOLDER of a process: it stops after the step, and uses this folder in place of the run's own."""
 _NUM_STEPS = 10
 _STOPS = (3, 4, 5)
-"""After odd and even numbers of steps, as two micro-batches of one update show them."""
+"""Steps after which the rehearsal stops: odd and even, because two micro-batches may make one update."""
 _NUM_SHOWN = 8
 _FLOATS = re.compile(r"(array|tensor|jax) \S*float")
 """Values that noise makes useless; other arrays may be states of random generators that nothing uses."""

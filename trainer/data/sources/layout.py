@@ -37,7 +37,7 @@ class Listing:
 
     def __init__(self, directory: str) -> None:
         self.directory = directory
-        """For messages."""
+        """Path in messages."""
         self.images: list[tuple[str, str, Identity | None]] = []
         """Path below the source, where to read it, and its identity if the listing has it."""
         self.unreadable: list[tuple[str, str]] = []

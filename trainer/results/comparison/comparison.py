@@ -42,7 +42,7 @@ class _Model:
     """One of the two models."""
 
     name: str
-    """For messages."""
+    """Name in messages."""
     image_size: int
     class_names: Sequence[str]
     predict: Callable[[Pixels], npt.NDArray[np.float32]]

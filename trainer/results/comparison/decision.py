@@ -59,7 +59,7 @@ class ContingencyTable:
 
     @property
     def p_value(self) -> float:
-        """Of the exact, two-sided McNemar test: such a difference, or a larger one, between equally good models."""
+        """P value of the exact, two-sided McNemar test: such a difference, or a larger one, between equal models."""
         from scipy import stats
 
         num_discordant = self.only_champion + self.only_challenger

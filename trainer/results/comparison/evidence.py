@@ -35,7 +35,7 @@ class Evidence:
 
     @property
     def left_out(self) -> str:
-        """What does not count, for messages."""
+        """Describe the examples that do not count, for messages."""
         return ", ".join(
             f"{number:,} {why}"
             for number, why in (
@@ -73,7 +73,7 @@ def seen_by(model: str, path: storage.Path, beside: storage.Path = "") -> seen.S
     """Return the images that a model has seen.
 
     Args:
-        model: For the message.
+        model: Name of the model, for the message.
         path: Its list.
         beside: The same list with signatures, which decide about near-duplicates, if it is still there.
 

@@ -25,7 +25,7 @@ def render(dataset: Dataset, *, source: str, train: Iterable[Record], records: M
 
     Args:
         dataset: The dataset, whose shards are not read.
-        source: As the user wrote it, for the subtitle.
+        source: The source as the user wrote it, for the subtitle.
         train: The records of the training split in their order, of which few are read.
         records: Records by name, at least of the near-duplicates.
     """

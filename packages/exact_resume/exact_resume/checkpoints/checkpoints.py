@@ -25,7 +25,7 @@ from exact_resume.files.publication import UNFENCED, Fence
 
 VARIABLES_FILE = "variables.npz"
 _EXTRA = "extra."
-"""Before the names of the arrays in `Checkpoint.extra`."""
+"""Prefix for the names of the arrays in `Checkpoint.extra`."""
 _OWN = re.compile(f"{re.escape(MANIFEST_FILE)}|{re.escape(VARIABLES_FILE)}")
 Arrays = Sequence[npt.NDArray[Any]]
 
@@ -75,7 +75,7 @@ class Checkpoint:
     state: Any = None
     """JSON of a program's objects, which counts their arrays; None where the order of the arrays is enough."""
     extra: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    """What is the trainer's alone: name -> JSON value or array."""
+    """State that only the trainer reads: name -> JSON value or array."""
 
 
 def save(directory: str, checkpoint: Checkpoint, fence: Fence = UNFENCED) -> str:

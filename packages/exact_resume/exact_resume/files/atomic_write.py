@@ -16,7 +16,7 @@ from typing import BinaryIO
 _LONGEST_NAME = 200
 """File systems take 255 bytes; the rest is for what makes a temporary name unique."""
 _SYSTEM_FOLDERS = ("/dev", "/proc", "/sys")
-"""Where devices, processes and the kernel appear as files."""
+"""Folders in which devices, processes and the kernel appear as files."""
 _MEMORY = "/dev/shm"  # noqa: S108 - an ordinary folder in /dev
 
 

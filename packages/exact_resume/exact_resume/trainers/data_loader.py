@@ -34,7 +34,7 @@ _NUM_DRAWN_AHEAD = 64
 _NUMPY: Any = np.random
 """Its types do not have the functions that exchange the generator."""
 _DEPTH = 4
-"""Of attributes, where generators are looked for."""
+"""Levels of attributes in which generators are looked for."""
 _OPTIONS = (
     *("num_workers", "pin_memory", "timeout", "worker_init_fn", "multiprocessing_context", "prefetch_factor"),
     *("persistent_workers", "pin_memory_device"),
@@ -43,12 +43,12 @@ _OPTIONS = (
 
 @dataclasses.dataclass(kw_only=True)
 class Position:
-    """Where the next iteration of a loader begins."""
+    """The position at which the next iteration of a loader begins."""
 
     epoch: int = 0
     """Set it before each iteration."""
     first_batch: int = 0
-    """Of the next iteration; those after it begin at 0."""
+    """First batch of the next iteration; later iterations begin at 0."""
 
     def take(self) -> tuple[int, int]:
         """Return both for an iteration that begins."""
@@ -61,9 +61,9 @@ def resumable(loader: Any, *, seed: int, rank: int = 0, num_workers: int = 1) ->
 
     Args:
         loader: A `torch.utils.data.DataLoader` over all examples, not yet divided between workers.
-        seed: Of the order, and of what the examples draw.
-        rank: Of this worker.
-        num_workers: Of the training; each gets its part of a batch.
+        seed: Seed of the order, and of the random numbers of the examples.
+        rank: Rank of this worker.
+        num_workers: Number of workers of the training; each gets its part of a batch.
 
     Raises:
         InputError: The order cannot be restored; the message names what has it.

@@ -36,12 +36,12 @@ _COUNTERS = (
 )
 """Its attributes that count what was trained."""
 _COUNTERS_OF_SOME = ("_initial_global_step", "_metrics", "_total_train_tokens")
-"""Of transformers 5.20 and of TRL."""
+"""Counters of transformers 5.20 and TRL."""
 _PROGRESS = (
     *("epoch", "global_step", "num_input_tokens_seen", "total_flos", "log_history"),
     *("best_metric", "best_global_step", "best_model_checkpoint"),
 )
-"""Of its state; the other fields follow from the arguments, or differ between workers."""
+"""Fields of its state; the others follow from the arguments, or differ between workers."""
 _FREE = (
     *("output_dir", "logging_dir", "run_name", "project", "report_to", "hub_", "push_to_hub", "disable_tqdm", "log_"),
     *("dataloader_num", "dataloader_prefetch", "dataloader_persistent", "dataloader_pin", "dataloader_multi", "save_"),
@@ -71,7 +71,7 @@ def hugging_face(
         config: Whatever else decides what the run computes.
         state: Objects by name, as for `exact_resume.run`, that the training changes beside those of the Trainer.
         stateless: Callbacks that have attributes, but none that later steps need.
-        options: As for `exact_resume.run`: code, save_every_steps and others.
+        options: Options of `exact_resume.run`: code, save_every_steps and others.
 
     Raises:
         InputError: The training cannot be resumed exactly; the message names what prevents it.

@@ -29,7 +29,7 @@ from exact_resume.errors import InputError, RunError, report_uncaught
 from exact_resume.trainers import data_loader
 
 VERSIONS = "2.5 or newer"
-"""Of Lightning, that were tested."""
+"""Tested versions of Lightning."""
 PRIVATE = """
     _checkpoint_connector.dump_checkpoint _checkpoint_connector._loaded_checkpoint
     _checkpoint_connector.restore_datamodule _checkpoint_connector.restore_model
@@ -85,7 +85,7 @@ class LightningCallback:
             directory: Folder for checkpoints, event log and result.json, local or gs://.
             monitor: Name of a metric of the validation; the best step by it is kept, too. Empty: none.
             mode: Whether a "min" or a "max" of it is best.
-            options: As for `exact_resume.run`: config, code, save_every_steps and others.
+            options: Options of `exact_resume.run`: config, code, save_every_steps and others.
 
         Raises:
             InputError: An argument is wrong.
@@ -254,7 +254,7 @@ class _Run(program.Run):
 
 
 class _Training:
-    """What a checkpoint has of a trainer."""
+    """The state of a trainer in a checkpoint."""
 
     def __init__(self, trainer: Any) -> None:
         """Make the order of the examples one that can be resumed.

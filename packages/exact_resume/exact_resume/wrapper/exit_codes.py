@@ -18,7 +18,7 @@ _LOST_PEER = re.compile(
     r"|Dist(Network|Store)Error|Rendezvous(Connection|Closed|Timeout)Error|collective operation timeout",
     re.IGNORECASE,
 )
-"""What torch, gloo and NCCL write when a peer is lost."""
+"""Messages of torch, gloo and NCCL about a lost peer."""
 _ENTRY = re.compile(r"(\d{1,3})=(\d{1,3})(:lost-peer)?")
 Table = Mapping[int, re.Match[str]]
 """Code of the command -> its entry."""
@@ -46,7 +46,7 @@ def translate(code: int, table: Table, *, stop_signal: int, error_file: Path) ->
     """Return the exit code for a command's code, and the reason; the reason is empty if they are the same.
 
     Args:
-        code: Of the command, 128 + N after signal N.
+        code: Exit code of the command, 128 + N after signal N.
         table: Entries of the user.
         stop_signal: Number of the signal that the command was sent while it ran; 0: none.
         error_file: Where torchrun writes the error of the process that failed first; it need not exist.

@@ -27,7 +27,7 @@ from exact_resume.text import quote
 _FORM = re.compile(r"(rename|header|closed):[^/.][^/]*|marker:[^/.][^/]*/.+")
 _NAME = re.compile(r"[^/.][^/]*")
 Files = dict[str, tuple[int, int, int]]
-"""Of an entry, which is a file or a folder: path relative to the command's folder -> time of the last change in
+"""Files of an entry, which is a file or a folder: path relative to the command's folder -> time of the last change in
 nanoseconds, inode and bytes."""
 
 
@@ -42,7 +42,7 @@ class Rule:
     Attributes:
         folder: The command's folder.
         kind: rename, marker, header or closed.
-        pattern: For the name of an entry, as in a shell.
+        pattern: Pattern for the name of an entry, as in a shell.
         marker: Path of the marker within the entry; empty: there is none.
         also: Patterns of names that belong to each checkpoint and are none by themselves.
     """

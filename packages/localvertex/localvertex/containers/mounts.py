@@ -15,7 +15,7 @@ _NOT_RUNS = ("models", "endpoints", "api")
 """Folders of the work folder that only localvertex writes: the registry, endpoints and the records of the API."""
 
 JOB_FOLDERS = ("customJobs", "hyperparameterTuningJobs")
-"""Of the API's records: the folders in which replicas run, which are theirs."""
+"""Folders of the API's records in which replicas run; they belong to the replicas."""
 
 _OF_THE_SANDBOX = ("/dev", "/proc")
 """A device or a process of this machine is not a file of the user, although it has a path."""

@@ -34,7 +34,7 @@ _CERTIFICATES = "/var/lib/ca-certificates"
 _MAX_PROBE_SECONDS = 30
 
 _ROOT_BYTES = 2**30
-"""What a command may write beside its folders, in memory; it ends with the command."""
+"""Memory for the files that a command writes outside its folders; it ends with the command."""
 
 _STARTER = ("sh", "-c", 'trap "" TERM INT HUP; exec "$@"', "sh")
 """Starts bubblewrap so that signals do not end it: the command inside decides within its grace time."""

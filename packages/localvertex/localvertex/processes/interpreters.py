@@ -27,12 +27,12 @@ class Interpreter:
     """A Python that runs steps."""
 
     path: Path
-    """As named: the python of a virtual environment is a link."""
+    """The path as named, not resolved: the python of a virtual environment is a link."""
     version: str
     """Such as "3.10.13"."""
     prefix: str
     search_path: tuple[str, ...]
-    """Where it finds modules, without the current folder."""
+    """Folders in which it finds modules, without the current folder."""
 
     @property
     def minor(self) -> str:

@@ -53,7 +53,7 @@ _DRY = ("--dry-run", "--no-deps", "--ignore-installed", "--only-binary", ":all:"
 """Arguments, not variables: a pip that does not know them fails, and installs nothing."""
 
 MAX_SECONDS = 60.0
-"""Of all dry runs before a run."""
+"""Limit of all dry runs before a run."""
 
 _EARLIER_KFP_1_8 = re.compile(r"\bkfp==1\.8\.(?:\d|1\d|2[01])(?![\w.])")
 

@@ -16,7 +16,7 @@ import sys
 import time
 
 TYPE_CHECKING = False
-"""As in `typing`, which takes longer to import than this whole program."""
+"""A copy of the constant in `typing`, which takes longer to import than this whole program."""
 
 if TYPE_CHECKING:
     import signal
@@ -43,7 +43,7 @@ _SAMPLE_SECONDS, _SAMPLE_FACTOR = 0.5, 50
 """Between two looks at the memory of all processes, which take at most one part in so many of the time."""
 
 _SETTLE_SECONDS = 0.1
-"""For which a command's other processes, such as resource trackers, may end by themselves."""
+"""Time in which a command's other processes, such as resource trackers, may end by themselves."""
 
 _MIN_STACK_BYTES = 32_768
 """The smallest that Python allows."""

@@ -28,9 +28,9 @@ _NEIGHBOURS = 10
 """Keys before and after whose distances count, too: five runs show the noise of one step badly."""
 
 _MIN_STEPS = 3
-"""Of a curve that shows where a training ends."""
+"""Steps that a curve needs to show where a training ends."""
 _HALF = 0.5
-"""Of an array, whose rest is no noise of the training if undisturbed runs are equal in it."""
+"""Share of an array that has to be equal in undisturbed runs, so that differences are not noise."""
 _NUM_EQUAL_AFTER = 2
 """Values after a single other one that show it as a mean since the last line, which a restart has shortened."""
 
@@ -67,9 +67,9 @@ class ComparedCurve:
 
     name: str
     expected: dict[Key, list[Any]]
-    """What each undisturbed run has, at the keys that all have."""
+    """Values of each undisturbed run, at the keys that all runs have."""
     found: list[tuple[Key, Point]]
-    """What the disturbed run has, in the order in which it came."""
+    """Points of the disturbed run, in the order in which they came."""
 
     @property
     def is_of_training(self) -> bool:
@@ -166,7 +166,7 @@ class Difference:
 
 @dataclass(kw_only=True)
 class Comparison:
-    """What was compared, and what differs."""
+    """The compared values, and the differences."""
 
     curves: list[ComparedCurve] = field(default_factory=list)
     """All values that undisturbed runs have in common."""
@@ -185,7 +185,7 @@ class Comparison:
     """More often than in an undisturbed run; None: no log has examples."""
     examples_never_seen: int | None = None
     not_compared: list[str] = field(default_factory=list)
-    """What differs and says nothing: files that no reader reads, means over a restart, whole numbers without a step."""
+    """Differences that prove nothing: files without a reader, means over a restart, whole numbers without a step."""
     is_model_unread: bool = False
     """Whether the bytes of a model differ that no reader reads."""
 

@@ -61,7 +61,7 @@ class Planned:
 
     kind: FaultKind
     fraction: float
-    """Of the training, at which it happens."""
+    """Share of the training at which the fault happens."""
     target: str
     """The replica, or `all`."""
     draw: int

@@ -60,11 +60,11 @@ class Point:
     """A value that a run has left."""
 
     name: str
-    """Where it is from, and its own name after the last `|`."""
+    """Its origin, and its own name after the last `|`."""
     key: Key = ()
     """When it was measured, such as epoch and step; empty if that is not said."""
     process: int = 0
-    """Of the replica, counted from 0; of a file always 0."""
+    """Number of the process in the replica, from 0; always 0 for a file."""
     value: Any
     """An array of numbers, or a text such as a digest."""
 

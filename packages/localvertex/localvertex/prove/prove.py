@@ -25,7 +25,7 @@ from localvertex.runner.options import Options
 _NUM_MORE = 3
 """Undisturbed runs, if the first two differ."""
 _NUM_TRIES = 5
-"""Of a fault, if the training ends before it."""
+"""Tries of a fault, if the training ends before it."""
 _LOOSE = 1e-3
 """Relative difference that sums in another order explain after many steps."""
 _NOTHING = (
@@ -40,7 +40,7 @@ _FOUND_STEPS = "the second undisturbed run did not train from the beginning: kee
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """What came of one fault."""
+    """The outcome of one fault."""
 
     fault: FaultKind
     verdict: Judgement
@@ -59,7 +59,7 @@ class Result:
 
 @dataclass(frozen=True, kw_only=True)
 class Proof:
-    """What came of all faults."""
+    """The outcomes of all faults."""
 
     name: str
     seed: int
@@ -96,7 +96,7 @@ def prove(
         job: What trains.
         folder: An empty folder; runs that ended differently stay in it.
         options: How the job runs.
-        seed: Of the plan.
+        seed: Seed of the plan.
         asked: The faults; none: all.
         patterns: Which lines of the logs have numbers.
         report: Receives the cost.

@@ -27,13 +27,13 @@ from localvertex.store.task import State
 from localvertex.values.buckets import Buckets
 
 _MAX_LOG_BYTES, _MAX_LOGS_BYTES = 64 << 10, 4 << 20
-"""Of one log, and of all logs; the page links the files."""
+"""Limits of one log, and of all logs; the page links the files."""
 
 _MAX_VALUES_BYTES = 4 << 20
-"""Of the inputs and outputs of all steps; further steps have only their state."""
+"""Limit of the inputs and outputs of all steps; further steps have only their state."""
 
 _MAX_ARTIFACTS = 50
-"""Of one list of artifacts."""
+"""Limit of one list of artifacts."""
 
 _NO_VALUES: JsonObject = {"parameters": {}, "artifacts": {}}
 

@@ -38,7 +38,7 @@ class Model:
     model_id: str = ""
     version: str = ""
     aliases: tuple[str, ...] = ()
-    """Without `default`, which each model has."""
+    """Aliases without `default`, which each model has."""
     endpoints: tuple[str, ...] = ()
     """Resource names of the endpoints that it is deployed to."""
     path: str = ""

@@ -42,15 +42,15 @@ class FinishedRun:
     error: str
     """Why it failed, one line; empty when it succeeded."""
     outputs: BySteps
-    """By step, the values of its output parameters and the paths of its artifacts; a list has a list of paths."""
+    """Step -> the values of its output parameters and the paths of its artifacts; a list has a list of paths."""
     pipeline_outputs: Mapping[str, Any]
     """The outputs of the pipeline itself, in the same form."""
     metrics: BySteps
-    """By step, the values of its scalar metrics."""
+    """Step -> the values of its scalar metrics."""
     logs: BySteps
-    """By step, its log, followed by those of the replicas of its custom job."""
+    """Step -> its log, followed by those of the replicas of its custom job."""
     tasks: BySteps
-    """By step, its entry in run.json, for example `tasks["train"]["custom_job"]["num_restarts"]`."""
+    """Step -> its entry in run.json, for example `tasks["train"]["custom_job"]["num_restarts"]`."""
     given: set[str]
     """The paths of the steps that did not run, because the test or localvertex.toml gave their outputs."""
     run_dir: Path

@@ -16,7 +16,7 @@ from typing import Any
 from localvertex._base import linux
 
 _IMPORTED = ("google.cloud.aiplatform_v1", "google.protobuf.json_format", "localvertex.commands.server")
-"""What a server imports at its start or at its first requests."""
+"""Modules that a server imports at its start or at its first requests."""
 
 
 def main() -> None:

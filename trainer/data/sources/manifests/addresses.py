@@ -30,7 +30,7 @@ def resolve(address: str, base: str) -> tuple[str, str]:
     """Return where to read an image, and its name: a path that never leads out of a folder.
 
     Args:
-        address: As the manifest has it.
+        address: The address as in the manifest.
         base: Folder of the manifest, where relative addresses start: absolute, or on gs://.
 
     Raises:

@@ -35,7 +35,7 @@ class ManifestFile:
     path: str
     """Absolute, or on gs://."""
     name: str
-    """For messages: its path below the source."""
+    """Name in messages: the path below the source."""
 
     @property
     def base(self) -> str:

@@ -91,7 +91,7 @@ def run_json(main: Callable[[], int], content: JsonObject, *, failures: tuple[ty
     Args:
         main: The command, which fills the answer.
         content: The answer.
-        failures: As in `run`.
+        failures: Failures as in `run`.
     """
     with redirect_stdout(sys.stderr):
         code = content["exit_code"] = run(main, failures=failures, note=lambda text: content.update(error=text))

@@ -10,7 +10,7 @@ from localvertex._base.userinput.spelling import quote
 _MERGE = "tag:yaml.org,2002:merge"
 _NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
 _MAX_DIGITS = 4300
-"""As of decimal integers in Python."""
+"""The limit of Python's decimal integers."""
 
 
 class RepeatedKey(Exception):

@@ -34,7 +34,7 @@ REFUSAL = (
 """The answer to other calls with a token of a run; `call` is the method."""
 
 _NUM_BYTES = 32
-"""Of random data in a token."""
+"""Bytes of random data in a token."""
 
 
 class StepAccess:

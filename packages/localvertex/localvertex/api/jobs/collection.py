@@ -36,7 +36,7 @@ class RunningJob:
 
     Args:
         resource: Its first record.
-        folder: Has its files.
+        folder: Folder with its files.
         log: Called with its messages.
     """
 

@@ -32,7 +32,7 @@ from localvertex.values.buckets import Buckets
 COLLECTION = "pipelineJobs"
 
 MAX_RUNS = 4
-"""Of this server, at once: each has a thread, steps and replicas of its own."""
+"""Runs of this server at once: each has a thread, steps and replicas of its own."""
 
 
 class RunMetadata(Protocol):

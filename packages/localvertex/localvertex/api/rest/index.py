@@ -115,7 +115,7 @@ class Index:
         self.pages = ResourceCache()
         self._locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
         self._entries: dict[str, dict[str, tuple[str, Summary]]] = {}
-        """By collection and id: the signature of the files, and the summary."""
+        """Collection -> id -> the signature of the files, and the summary."""
 
     def summaries(self, records: Records) -> Iterator[tuple[str, Summary]]:
         """Return the summary of each record by its id, as the records are now.

@@ -16,7 +16,7 @@ from localvertex.show.view.groups import Group, split_description
 from localvertex.store import run_folder
 
 _MAX_PIPELINES = 4
-"""Whose compiled files are read for the groups."""
+"""Number of pipelines whose compiled files are read for the groups."""
 
 
 class RunList:
@@ -31,7 +31,7 @@ class RunList:
         # No list of runs: each has rows with an id, or none.
         self._seen: tuple[str, list[Row]] = "", [{}]
         self._newest: tuple[str, list[str]] = "", []
-        """Of the rows of a version: the newest run of each pipeline."""
+        """Version of the rows, and the newest run of each pipeline in them."""
 
     @local_route("GET", "/local/runs")
     def page(self, call: LocalCall) -> JsonObject:

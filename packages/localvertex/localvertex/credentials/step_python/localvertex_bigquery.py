@@ -43,7 +43,7 @@ _KINDS = (
 )
 
 _MAX_ROWS = 50_000
-"""In an answer; a client asks for the next page."""
+"""Rows in an answer; a client asks for the next page."""
 
 _jobs: dict[str, tuple[dict[str, Any], list[list[Any]]]] = {}
 """The results of this process: schema and rows by the number of the job."""

@@ -30,7 +30,7 @@ _BIGQUERY = "https://bigquery.googleapis.com/"
 _HEADER = "Authorization"
 
 _API_PATHS = ("/storage/", "/download/", "/upload/", "/batch/", "/resumable/")
-"""Of Cloud Storage's API; other paths are BUCKET/OBJECT."""
+"""Paths of Cloud Storage's API; other paths are BUCKET/OBJECT."""
 
 PLACEHOLDER = "localvertex-step"
 """The token that code of a step sees."""
@@ -355,7 +355,7 @@ _CHANGES = {
     **dict.fromkeys(_CHECKED, _change_checked),
     "aiohttp.client": _change_aiohttp,
 }
-"""What happens to a module after its import, by name; and `_change_client` to the generated clients."""
+"""Changes to a module after its import, by its name; `_change_client` changes the generated clients."""
 
 
 class _Finder:

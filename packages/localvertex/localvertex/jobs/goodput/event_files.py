@@ -14,7 +14,7 @@ _CHUNK_BYTES, _MAX_CHUNKS = 4 << 20, 256
 """Bytes per read, and reads per replica and call: a file may have any size, and grow faster than it is read."""
 
 _MAX_LINE_BYTES = 1 << 20
-"""Of an event; a longer line is not an event, and is not kept."""
+"""Limit of an event; a longer line is not an event, and is not kept."""
 
 MAX_EVENTS = 2000
 """Beyond these, neighbouring `steps` events are joined in pairs."""

@@ -12,7 +12,7 @@ _MAX_FLEX_START_SECONDS = 7 * 24 * 3600
 """A FLEX_START job runs for at most 7 days (page on Dynamic Workload Scheduler, 2026-07-23)."""
 
 _ZONE = re.compile(r"/zones/([^/]+)/")
-"""In the name of a reservation, projects/P/zones/Z/reservations/R."""
+"""Zone in the name of a reservation, projects/P/zones/Z/reservations/R."""
 
 _AFFINITY = "machine_spec.reservation_affinity"
 _CURRENT = ("STANDARD", "SPOT", "FLEX_START")

@@ -8,7 +8,7 @@ from localvertex.machines.rules.job import Job, PoolSpec
 
 _SLICES = ("TPU_V2", "TPU_V3")
 _CHIPS_OF_A_HOST = 8
-"""Of cloud-tpu; more of them are a pod."""
+"""Chips of a cloud-tpu host; more chips are a pod."""
 _TOPOLOGY = re.compile(r"\d{1,3}(?:x\d{1,3}){1,2}")
 _CHIPS_OF_A_MACHINE = re.compile(r"-(\d+)t$")
 

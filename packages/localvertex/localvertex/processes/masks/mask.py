@@ -25,7 +25,7 @@ from localvertex.processes.masks import secret_places
 from localvertex.processes.masks.stand_in import MODELS, OF_THE_SERVER, PRIVATE, RECORD, StandInFolder
 
 _ENVIRONMENTS = "environments"
-"""In the private folder."""
+"""Name of a folder in the private folder."""
 
 _SHARED = ("prepared", "training")
 """Folders that programs make in the work folder of which they only know the path."""
@@ -34,7 +34,7 @@ _PATH = r"((?:/[^\s\"'\\,;:()\[\]{}<>|&*?$`]+)*)"
 """The rest of a path in a text."""
 
 _MAX_BINDS = 20
-"""Of paths of one run: every bind makes the next ones slower."""
+"""Binds for the paths of one run: each bind makes the next ones slower."""
 
 _DEVICES = re.compile(
     "nvidia.*|dri|kfd|accel.*|vfio|infiniband|dxg|hl.*|habana.*|neuron.*|davinci.*|dma_heap|udmabuf|kvm|snd"
@@ -46,7 +46,7 @@ _CAPABILITIES = (
     "CHOWN DAC_OVERRIDE FOWNER FSETID KILL SETGID SETUID SETPCAP SETFCAP NET_BIND_SERVICE NET_RAW SYS_CHROOT "
     "AUDIT_WRITE SYS_NICE IPC_LOCK"
 )
-"""Of root: those of an ordinary container without MKNOD, and two for priorities and locked memory.
+"""Capabilities of root: those of an ordinary container without MKNOD, and two for priorities and locked memory.
 
 bubblewrap 0.8 leaves all of them with `--cap-add CAP_SYS_RESOURCE`.
 """
@@ -65,13 +65,13 @@ class Covered:
 
     env: dict[str, str]
     words: tuple[str, ...] = ()
-    """What comes before the program; nothing without a mask."""
+    """Words before the program; empty without a mask."""
     stand_in: StandInFolder | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Mask:
-    """What processes see of this machine."""
+    """The part of this machine that processes see."""
 
     work_dir: Path | None = None
     given: tuple[Path, ...] = ()

@@ -89,7 +89,7 @@ def _missing(source: str, stand_in: StandIn, repository: Repository, script_fold
     Args:
         source: The code.
         stand_in: What runs in place of its image.
-        repository: Has the folder that would be proposed for a module.
+        repository: Repository with the folder that would be proposed for a module.
         script_folder: The folder of its script.
     """
     paths = map(Path, filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)))

@@ -40,7 +40,7 @@ _PARSES = re.compile(r"[\"'/(]gs://[\"')\\]|gs://[\[(]|google\.cloud(?:\.| impor
 _POOL = re.compile(r"workerpool(\d+)-\d+$")
 
 _OF_IMAGES = {"python": ".venv/bin/python", "command": ["python", "-m", "program"]}
-"""What else a user may want of an image whose source is proposed."""
+"""Other settings that a user may want for an image whose source is proposed."""
 
 
 def proposed(pipeline: Pipeline, reasons: Iterable[str], configuration: Configuration) -> Tables:

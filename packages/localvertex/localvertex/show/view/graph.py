@@ -41,7 +41,7 @@ class Box:
     id: str = ""
     """Names of the tasks from the root, joined by slashes, without the numbers of iterations."""
     title: str = ""
-    """As much of the name as fits."""
+    """The part of the name that fits."""
     name: str = ""
     kind: str = ""
     """One of the kinds; empty for the drawing itself."""

@@ -1,4 +1,4 @@
-"""What a form takes from descriptions: its groups, and the values that a parameter may have.
+"""The groups of a form and the values that a parameter may have, read from descriptions.
 
 The groups come from heading lines in the pipeline's description, or else from the names of its parameters.
 
@@ -40,8 +40,8 @@ def split_description(description: str, parameters: Mapping[str, ParameterSpec])
     """Return a pipeline's description without its heading lines, and the groups of its form.
 
     Args:
-        description: Of the pipeline.
-        parameters: By name. Each is in one group, even if no line names it.
+        description: Description of the pipeline.
+        parameters: Parameters by name. Each is in one group, even if no line names it.
     """
     lines, by_title = list[str](), dict[str, Group]()
     left = dict.fromkeys(sorted(parameters, key=lambda name: (not parameters[name].is_required, name)))

@@ -10,7 +10,7 @@ from localvertex.show.view.inside import is_inside
 from localvertex.store.steps import logs as step_logs
 
 MOST_BYTES = 256 << 10
-"""Of one piece."""
+"""Limit of one piece."""
 
 _CONTINUATION = bytes(range(0x80, 0xC0))
 """Bytes within a character of UTF-8."""
@@ -27,11 +27,11 @@ class Piece:
 
     text: str
     offset: int
-    """Of its first byte."""
+    """Offset of its first byte."""
     end: int
     """The offset after its last byte; a character that is not complete yet is left out."""
     size: int
-    """Of the whole file."""
+    """Size of the whole file."""
     inode: int
 
 
