@@ -141,7 +141,7 @@ class Settings:
         return {field.name: getattr(getattr(self, group), field.name) for group, field in _fields()}
 
     def fixed(self, parameters: Collection[str]) -> dict[str, Any]:
-        """Return the constants of machines, comparison, deployment and resources: what is not a parameter."""
+        """Return the constants of machines, comparison, deployment and resources that are not parameters."""
         groups = (self.machines, self.criteria, self.serving, self.resources)
         values = {name: value for group in groups for name, value in dataclasses.asdict(group).items()}
         return {name: value for name, value in values.items() if name not in parameters}

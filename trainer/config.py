@@ -119,7 +119,7 @@ class TrainConfig:
                 f"minimum_accuracy_gain={self.minimum_accuracy_gain:g} has no effect without patience; give patience,"
                 " too"
             )
-        # Equal recipes are one run, and a preset that changes is another one.
+        # Equal recipes are one run; a preset that changes is a different run.
         given = recipes.parse(self.recipe)
         models.check(self.model, self.weights, "head" if given.fine_tuning else self.trainable)
         object.__setattr__(self, "recipe", given.text)

@@ -109,7 +109,7 @@ def _judged(
     """Compare the model with the constant answer on the test images that are evidence.
 
     Returns:
-        The score on these images, or on all if there are none, and the verdict.
+        The score on these images, or on all images without them, and the verdict.
     """
     try:
         found = evidence.of(staged, evidence.seen_by("model", storage.join(checkpoint_directory, seen.FILE)))

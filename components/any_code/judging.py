@@ -171,7 +171,7 @@ def _judge(own: Evidence, goal: Goal, value: float) -> Result:
         return dataclasses.replace(WITHOUT_CHAMPION, reason=unchecked)
     found = examples(own, answer=measure.answer)
     if not found.labels:
-        reason = "no test example is unseen: all ids are of other splits, too"
+        reason = "no test example is unseen: all ids are in other splits as well"
         return Result(is_promoted=False, reason=reason, promotion=labels.UNDECIDED)
     judged = measure.judge(found)
     if judged.verdict != Verdict.BETTER:

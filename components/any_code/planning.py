@@ -1,4 +1,4 @@
-"""The step `plan`: what is trained, on which machines, and whether that has been done already."""
+"""The step `plan`: decides what to train on which machines, and whether that was done already."""
 
 import json
 import pathlib

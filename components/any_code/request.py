@@ -129,7 +129,7 @@ def read(values: Mapping[str, Any]) -> dict[str, Any]:
             if not re.fullmatch(key_pattern, key) or not re.fullmatch(pattern, each, re.DOTALL):
                 raise UserError(f"{name}.{key} is not valid; expected {expected}")
     if both := sorted(found["environment"].keys() & found["secrets"].keys()):
-        raise UserError(f"environment.{both[0]} is in secrets, too; remove one of them")
+        raise UserError(f"environment.{both[0]} is in secrets as well; remove one of them")
     return found
 
 

@@ -1,4 +1,4 @@
-"""Decides whether a new model is promoted: it finds the champion in the Model Registry and compares both."""
+"""Decides whether a new model is promoted: finds the champion in the Model Registry and compares the two models."""
 
 import dataclasses
 import functools

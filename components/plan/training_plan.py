@@ -1,4 +1,4 @@
-"""The training plan: what is computed, on which machines, and whether that has been done already."""
+"""The training plan: what to compute on which machines, and whether that was done already."""
 
 import dataclasses
 import functools

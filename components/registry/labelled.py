@@ -29,7 +29,7 @@ class Labelled:
 
     def named(self, method: Callable[..., Any], display_name: str, *, what: str) -> list[Any]:
         """Return the resources that a list method finds by their display name; see `call` for `what`."""
-        # As it is: not every reader of filters knows the escapes of JSON. `*` in the name finds others, too.
+        # As it is: not every reader of filters knows the escapes of JSON. `*` in the name finds other names as well.
         condition = f"display_name={json.dumps(display_name, ensure_ascii=False)}"
         found: list[Any] = call(method, {"parent": self.parent, "filter": condition}, what=what)
         return [each for each in found if each.display_name == display_name]

@@ -208,7 +208,7 @@ def _roll_back(
 def _champion_before(registry: Registry, serving: str, checkpoint_directory: str) -> str:
     """Return the version that gets the aliases back; empty for none.
 
-    A user may have deployed another one than the champion by hand, including one that was never promoted.
+    A user may have deployed a version other than the champion by hand, even one that was never promoted.
     """
     versions = {each.name: each for each in registry.versions(serving.partition("@")[0])}
     compared = str(outcome.notes(checkpoint_directory).comparison.get("champion"))

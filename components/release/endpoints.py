@@ -1,4 +1,4 @@
-"""Endpoints, and what is deployed to them, through Vertex AI's API."""
+"""Endpoints and their deployed models, through Vertex AI's API."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -103,7 +103,7 @@ class Endpoints(Labelled):
         return endpoint
 
     def deployed_models(self, endpoint: str) -> list[Deployed]:
-        """Return what is deployed to an endpoint, the oldest first."""
+        """Return the models that are deployed to an endpoint, the oldest first."""
         found = call(self._client.get_endpoint, {"name": endpoint}, what=f"{endpoint} cannot be read")
         split = dict(found.traffic_split)
         listed = [
@@ -126,7 +126,7 @@ class Endpoints(Labelled):
         Args:
             endpoint: Its resource name.
             version: Resource name with the number.
-            name: Display name of what is deployed.
+            name: Display name of the deployed model.
             resources: The field `dedicated_resources`.
             service_account: Service account of the replicas; empty for the default one.
         """

@@ -25,7 +25,7 @@ class WrongAnswerError(TrainingError):
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """A live prediction: what is sent, and how the answers are compared."""
+    """A live prediction: the request, and the comparison of the answers."""
 
     instances: Sequence[Any]
     """Instances of one request; empty: the version is not tried."""

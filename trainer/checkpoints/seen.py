@@ -43,7 +43,7 @@ class SeenImages:
     hashes: Hashes
     """Perceptual hashes int8 [N, 64], sorted and each once."""
     described: signatures.Bytes = dataclasses.field(default_factory=lambda: signatures.unpacked([]))
-    """Signatures uint8 [M, 968], sorted and each once, of as many of them as are known."""
+    """Signatures uint8 [M, 968] of the images whose signature is known, sorted and without repetition."""
 
     def includes(self, lines: Sequence[Mapping[str, Any]]) -> npt.NDArray[np.bool_]:
         """Return for each line [N] of an image list whether its image, or a near-duplicate of it, was seen.

@@ -50,7 +50,8 @@ class Splits:
     equal images are never in two splits. Test images have the lowest positions, validation images the next ones. In a
     class with fewer than 100 different images, test and validation each extend upwards until they have a tenth, at
     least one each of three. Only the previous dataset can tell which images were there before a class grew, so a
-    content keeps the split that it had there, unless the source gives it another one; without it, few images move.
+    content keeps the split that it had there, unless the source gives it another split. Without a previous dataset,
+    few images move.
     Splits of the source are kept; validation is taken from train where the source has none. Equal images in train and
     test of a source count as test.
     """

@@ -86,8 +86,8 @@ class AsynchronousLearner(Learner):
             self._coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
         if strategy.num_replicas_in_sync > 1:
             raise UserError(
-                f"parameter servers support one GPU per worker, these have {strategy.num_replicas_in_sync}; give each"
-                " machine one, or train without parameter servers (worker pool 2)"
+                f"parameter servers support one GPU per worker, these workers have {strategy.num_replicas_in_sync};"
+                " give each machine one, or train without parameter servers (worker pool 2)"
             )
         arguments = training.learner_arguments()
         super().__init__(training.config, strategy, **arguments)

@@ -126,7 +126,7 @@ class EventFile:
         self._append(Event(step=step, summary=Summary(value=points)))
 
     def flush(self) -> None:
-        """Write what is new.
+        """Write the new events.
 
         Raises:
             OSError: It cannot be written now; the next call tries again.

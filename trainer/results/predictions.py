@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import keras
 
 _MAX_IMAGES, _MAX_IMAGE_BYTES = 200, 48 << 10
-"""The lines of so many mistakes, the most confident ones, have the image; a larger one is left out."""
+"""Number of mistakes, the most confident first, whose lines have the image; a larger image is left out."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -30,7 +30,7 @@ _BODY_SECONDS = 60.0
 
 
 class Serving:
-    """The state of the server: what is loaded, and what waits."""
+    """The state of the server: the loaded model, and the waiting requests."""
 
     def __init__(self) -> None:
         self.loaded: tuple[LoadedModel, Batches] | None = None

@@ -336,7 +336,7 @@ class Loop:
 
     @property
     def saved_step(self) -> int:
-        """Step of the newest checkpoint, once it is written; 0: there is none."""
+        """Step of the newest checkpoint, once it is written; 0: no checkpoint."""
         self._writer.settle(wait=True)
         return self._writer.saved_step
 
@@ -363,7 +363,7 @@ class Loop:
         """Mark the run as finished, with `result.json`, as the chief. A best checkpoint that is lost is named there.
 
         Args:
-            fields: Further ones than those of the run.
+            fields: Fields besides those of the run.
         """
         kept = checkpoints.best_kept(self._folder.directory, self.best, self._history)
         scores = {"validation_accuracy": kept.accuracy, "validation_loss": kept.loss} if self._history else {}
@@ -437,7 +437,7 @@ class Loop:
         if self._num_noted < 2 and self._block_size:
             self._num_noted += 1
             if self._num_noted == 1:
-                # Not before the first save, which may come after hours; an optimizer has its moments now, too.
+                # Not before the first save, which may come after hours; an optimizer has its moments by now.
                 started = time.monotonic()
                 self.copy()
                 self._writer.copy_seconds = time.monotonic() - started

@@ -32,11 +32,11 @@ def lines(
         series: Name -> points (x, y), at most two; empty series are left out.
         x_label: Label below the axis, with unit.
         y_label: Label next to the axis, with unit.
-        mark: Where the base begins to be trained, too; 0: nowhere.
+        mark: Step from which the base is also trained; 0: no mark.
     """
     with _axes(title, 5.2, 3.1) as (figure, axes):
         if mark:
-            axes.axvline(mark, color=_INK, linestyle="--", label="base trained, too")
+            axes.axvline(mark, color=_INK, linestyle="--", label="base also trained")
         drawn = [(name, points) for name, points in series.items() if points]
         for (name, points), colour in zip(drawn, (_ACCENT, _SECOND), strict=False):
             xs, ys = zip(*points, strict=True)

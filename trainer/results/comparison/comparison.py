@@ -34,7 +34,7 @@ _FALL = 0.05
 
 
 _RESTORED = 0.75
-"""Fraction of the loss that exchanged names restore if they are its reason; the images may have changed, too."""
+"""Fraction of the loss that exchanged names restore if they are its reason; the images may have changed as well."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

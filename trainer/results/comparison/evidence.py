@@ -31,7 +31,7 @@ class Evidence:
     num_seen: int
     """Test images that a model has seen, or a near-duplicate of them."""
     num_copies: int = 0
-    """Test images that are left out because another one is a near-duplicate, or one in another class is equal."""
+    """Test images left out because another test image is a near-duplicate, or an image of another class is equal."""
 
     @property
     def left_out(self) -> str:

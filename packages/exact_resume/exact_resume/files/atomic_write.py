@@ -30,7 +30,7 @@ def write(path: Path, data: bytes) -> None:
 def replacing(
     path: Path, *, beside: Path | None = None, publish: Callable[[Path, Path], None] | None = None
 ) -> Iterator[BinaryIO]:
-    """Yield a new file that takes the place of another one when the block succeeds, and is on the disk before.
+    """Yield a new file that takes the place of an existing file when the block succeeds, and is on the disk before.
 
     Args:
         path: The file; a link is replaced, not followed.
@@ -136,7 +136,7 @@ def _stem(target: Path) -> str:
 
 
 def _lock(descriptor: int) -> bool:
-    """Lock a new file; return False if another process, which removes what is left, was faster."""
+    """Lock a new file; return False if another process, which removes leftovers, was faster."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
@@ -146,7 +146,7 @@ def _lock(descriptor: int) -> bool:
 
 
 def _refuse_special(path: Path) -> None:
-    """Refuse to replace what is not a regular file or a link in an ordinary folder.
+    """Refuse to replace anything but a regular file or a link in an ordinary folder.
 
     Raises:
         OSError: The path is a device, a pipe, a socket or a folder, or in a folder of the system.

@@ -95,10 +95,10 @@ def resumable(loader: Any, *, seed: int, rank: int = 0, num_workers: int = 1) ->
 
 
 class _Draws:
-    """Random numbers beside those of the training, whose global generators are put back afterwards."""
+    """Draws random numbers apart from those of the training, whose global generators are restored afterwards."""
 
     def __init__(self, *owners: Any) -> None:
-        """Find the generators among the attributes of objects, which are seeded, too."""
+        """Find the generators among the attributes of objects, which are seeded as well."""
         self._own = _generators_of(*owners)
         # Exchanging NumPy's generator takes 1 microsecond, copying its state 100.
         self._numbers = np.random.MT19937(0)
@@ -125,7 +125,7 @@ class _Draws:
         _restore(*others)
 
     def seed(self, *parts: int | str) -> None:
-        """Seed the global generators and those found."""
+        """Seed the global generators and the found generators."""
         seed = int.from_bytes(hashlib.blake2b(repr(parts).encode(), digest_size=8).digest()) >> 1
         random.seed(seed)
         np.random.seed(seed % 2**32)
@@ -153,7 +153,7 @@ class _Python:
         self._next = -1
 
     def state(self) -> Any:
-        """Return the state, which is then behind by 32 bits."""
+        """Return the state, which is 32 bits behind the generator."""
         bits, generator = random.getrandbits(32), random.getstate.__self__  # type: ignore[attr-defined]
         if bits != self._next or generator.gauss_next != self._kept[2]:
             version, words, gauss = random.getstate()

@@ -63,7 +63,7 @@ def hugging_face(
     stateless: Sequence[Any] = (),
     **options: Any,
 ) -> "Training":
-    """Return the training of a Trainer, to be begun by `train()`.
+    """Return the training of a Trainer, which `train()` begins.
 
     Args:
         trainer: A `transformers.Trainer`, or an object of a subclass.
@@ -146,7 +146,7 @@ class Training:
         return output
 
     def _metrics(self) -> dict[str, float]:
-        """Return the last value of each logged number; those of an evaluation are of the model that is left."""
+        """Return the last value of each logged number; of evaluations, only those of the kept model count."""
         state, found = self._trainer.state, dict[str, Any]()
         best = state.best_global_step if self._trainer.args.load_best_model_at_end else None
         for line in state.log_history:
@@ -222,7 +222,7 @@ class Training:
     # What a checkpoint has.
 
     def _objects(self) -> dict[str, Any]:
-        """Return what a training changes, by name; before it has begun, the model, whose shapes identify the run."""
+        """Return the objects that a training changes; before it begins, the model, whose shapes identify the run."""
         trainer = self._trainer
         found = {"model": states.saved(trainer.model, save=self._trained, load=self._load)}
         if self._has_begun:
@@ -398,7 +398,7 @@ def _refuse(trainer: Any) -> None:
 
 
 def _callbacks(trainer: Any, stateless: Sequence[Any]) -> dict[str, Any]:
-    """Return what is saved of the callbacks, by name.
+    """Return the saved state of the callbacks, by name.
 
     Raises:
         InputError: A callback has attributes that cannot be saved.

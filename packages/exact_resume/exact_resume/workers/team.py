@@ -322,7 +322,7 @@ def _greeted(connection: socket.socket, token: str, rank: int) -> _Peer | None:
     with contextlib.suppress(OSError, ValueError, LookupError, TypeError, RecursionError):
         other = ask({"rank": rank, "challenge": challenge})
         shown = ask({"proof": proof(rank, challenge, other["challenge"])})["proof"]
-        # The own proof, sent back, is none.
+        # Our own proof, sent back, proves nothing.
         if other["rank"] != rank and hmac.compare_digest(shown, proof(other["rank"], other["challenge"], challenge)):
             return _Peer(other["rank"], connection, file)
     return None

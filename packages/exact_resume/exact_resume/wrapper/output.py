@@ -22,7 +22,7 @@ class Progress:
     """Progress of the command, read from its log."""
 
     def __init__(self, pattern: str) -> None:
-        """Compile the regular expression of a line with progress; empty: there are none.
+        """Compile the regular expression of a line with progress; empty: no line has progress.
 
         Raises:
             InputError: It is not one with the group `step`, or a group has the name of another field.

@@ -249,9 +249,9 @@ class Snapshots:
         return files
 
     def _is_closed(self, name: str, files: Files, code: int | None) -> bool:
-        """Return whether no process writes an entry: it was so at the last look, too, after which the command ran."""
+        """Return whether no process writes an entry: this also held at the last look, after which the command ran."""
         if code is not None:
-            # A kill closes half of a file, too.
+            # A kill also closes half of a file.
             return not code or self.rule.is_complete(files) is True
         is_written = any(linux.is_written(self.rule.folder / path, os.getpid()) for path in files)
         was_closed = self._seen.pop(name, {}) == files

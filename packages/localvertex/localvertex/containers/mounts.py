@@ -40,7 +40,7 @@ def given_paths(
     texts = [text for name, value in values.items() if value != known.get(name) for text in texts_in(value)]
     texts += [text for value in artifacts.values() for text in texts_in(value)]
     found = dict.fromkeys(Path(each) for each in texts if os.path.isabs(each) and exists(each))
-    # The own name of a path counts, too: /dev/stdout is a link to whatever the standard output of this process is.
+    # The unresolved name of a path counts as well: /dev/stdout is a link to the standard output of this process.
     return tuple(
         each
         for each in found

@@ -140,7 +140,7 @@ class Sandbox:
         words += [word for target in _TEMPORARY for word in ("--bind", str(temporary), target)]
         if (users_home := os.path.realpath(Path.home())) != os.sep:
             words += ["--bind", str(home), users_home]
-        # The step's temporary folder is in the machine's, which may contain Python, too.
+        # The step's temporary folder is in the machine's, which may also contain Python.
         words += _binds("--ro-bind", [*self._python, *call.readable, *(call.credentials or [])])
         words += _binds("--bind", [call.temporary, call.folder, *call.writable])
         if call.gcs_root:

@@ -94,7 +94,7 @@ class StandIn:
     def add_path(self, env: dict[str, str]) -> dict[str, str]:
         """Return variables with the source folder first among those in which Python finds modules.
 
-        Only the start-up file of steps comes before it: a source may have a file of that name, too.
+        Only the start-up file of steps comes before it: a source may have a file of the same name.
         """
         if self.path is None:
             return env
@@ -340,7 +340,7 @@ def source_of(
 
 
 def is_plain(image: str) -> bool:
-    """Return whether an image has nothing but Python: what it lacks is missing on Vertex AI, too."""
+    """Return whether an image has nothing but Python: what it lacks is missing on Vertex AI as well."""
     return not image or _PLAIN.match(image) is not None
 
 

@@ -98,7 +98,7 @@ def named(text: str) -> Interpreter:
     """Return the interpreter at a path, or of a version such as "3.9".
 
     Raises:
-        UserError: There is none, see `read`.
+        UserError: There is no such interpreter, see `read`.
     """
     found = read(Path(text)) if "/" in text else find(text)
     if found is None:

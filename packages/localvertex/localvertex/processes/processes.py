@@ -162,7 +162,7 @@ class Processes:
     def run(
         self, command: list[str], *, cwd: Path, env: dict[str, str], log: Path, writable: Sequence[Path] = ()
     ) -> int:
-        """Run a command to its end and return its exit code; `writable` are folders that it may write, too.
+        """Run a command to its end and return its exit code; `writable` are further folders that it may write.
 
         Raises:
             Cancelled: The run was stopped before or while the command ran.

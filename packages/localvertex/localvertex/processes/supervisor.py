@@ -40,7 +40,7 @@ _POLL_SECONDS = 0.1
 """How often a stop looks for remaining processes; only Linux reports the end of other processes' children."""
 
 _SAMPLE_SECONDS, _SAMPLE_FACTOR = 0.5, 50
-"""Between two looks at the memory of all processes, which take at most one part in so many of the time."""
+"""Time between two measurements of the memory of all processes, which take at most 1/50 of the time."""
 
 _SETTLE_SECONDS = 0.1
 """Time in which a command's other processes, such as resource trackers, may end by themselves."""
@@ -174,7 +174,7 @@ def _supervise(child: int, lifeline: int, grace_seconds: float, wakeup: int) -> 
         if kill_at is not None and time.monotonic() >= kill_at:
             _signal_all(child, signal.SIGKILL)
             if code is not None and not linux.is_used():
-                # Processes that are not reaped are members of the group, too.
+                # Processes that are not reaped are still members of the group.
                 return code, peak_bytes
             kill_at = time.monotonic() + 1.0
 

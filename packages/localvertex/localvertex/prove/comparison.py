@@ -1,6 +1,6 @@
 """Compares a disturbed run with undisturbed ones.
 
-What all undisturbed runs have in common, to the last digit, a disturbed one has to have, too. Where they differ, five
+A disturbed run must have what all undisturbed runs have in common, to the last digit. Where they differ, five
 of them show how much: a value that is further from all of them than three times their largest distance is different.
 Names that no training gives its values measure something else if undisturbed runs differ in them. A resumed program may
 print more or less than before: what both have is compared and counted.
@@ -25,7 +25,7 @@ _ROUNDING = 1e-6
 _FACTOR = 3.0
 """Times the largest distance between undisturbed runs."""
 _NEIGHBOURS = 10
-"""Keys before and after whose distances count, too: five runs show the noise of one step badly."""
+"""Neighbouring keys on each side whose distances count: five runs show the noise of one step badly."""
 
 _MIN_STEPS = 3
 """Steps that a curve needs to show where a training ends."""
@@ -93,7 +93,7 @@ class ComparedCurve:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all its steps are in all runs: those of an event are what its time allows."""
+        """Whether all its steps are in all runs; the steps of an event depend on its time."""
         return not OF_OTHERS.match(self.name) and "|event " not in self.name
 
     @property
@@ -172,7 +172,7 @@ class Comparison:
     """All values that undisturbed runs have in common."""
     differences: list[Difference] = field(default_factory=list)
     num_compared: int = 0
-    """Values after the first restart, and those of files and of curves that end without one."""
+    """Number of values after the first restart, in files, and in curves that end without a restart."""
     is_exact: bool = True
     """Whether nothing needed the noise or rounding to be equal."""
     is_noisy: bool = False

@@ -68,7 +68,7 @@ class Kill:
     num_saves: int
     """How many saves had begun."""
     num_whole: int
-    """How many were complete: nothing had changed for as long as the longest one took, or another one had begun."""
+    """Number of complete saves: nothing had changed for as long as the longest save took, or another save had begun."""
 
 
 @dataclass(kw_only=True)
@@ -267,7 +267,7 @@ class Disturbance:
         return ""
 
     def _tear(self) -> str:
-        """Make the files those of a kill in the middle of a write; note those before it first, for a later one."""
+        """Make the files as a kill during a write leaves them; first note the earlier files, for a later kill."""
         if self._before is None:
             self._stop()
             self._before, problem = read_state(self.checkpoints), "the training saved no more"

@@ -96,7 +96,7 @@ def pattern(text: str) -> re.Pattern[str]:
 
 
 def read_log(source: str, lines: Iterable[str], patterns: Sequence[re.Pattern[str]]) -> Iterator[Point]:
-    """Yield the values of a log, only those of the patterns if there are any."""
+    """Yield the values of a log; with patterns, only the values that match them."""
     process = 0
     # Of a progress bar, each state is a line.
     parts = [part for line in lines for part in _COLOUR.sub("", line[:_MAX_LINE]).split("\r")]

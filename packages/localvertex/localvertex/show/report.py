@@ -1,4 +1,4 @@
-"""`run.html`: the console's view of a run with its data inside, written also when the run failed.
+"""`run.html`: the console's view of a run with its data inside, written even if the run fails.
 
 It needs no server: the console's scripts, which are in the page too, read what the routes would answer.
 """
@@ -173,7 +173,7 @@ def _jobs(content: JsonObject) -> Iterator[tuple[str, JsonObject]]:
 
 
 def _logs(run_dir: Path, content: JsonObject) -> Iterator[tuple[str, JsonObject]]:
-    """Yield the last lines of each log, those of failed steps first."""
+    """Yield the last lines of each log, failed steps first."""
     left = _MAX_LOGS_BYTES
     for task in _failed_first([each for each in content["tasks"] if each["kind"] == "step"]):
         names = logs.files(run_dir, task["path"])

@@ -24,7 +24,7 @@ class BySteps(JsonObject):
         """Return the value of the only step with this name.
 
         Raises:
-            KeyError: There is none, or there are several; the text has the steps of the run.
+            KeyError: No step matches, or several do; the text has the steps of the run.
         """
         paths = [path for path in self if path.rpartition("/")[2] == name]
         if len(paths) != 1:
@@ -60,7 +60,7 @@ class FinishedRun:
 def finished_run(record: JsonObject, *, expects_failure: bool) -> FinishedRun:
     """Return the run with this record, whose files exist.
 
-    A fault that did not happen is a failure, too: the test would show nothing.
+    A fault that did not happen is also a failure: the test would show nothing.
 
     Raises:
         PipelineFailed: The run did not end as expected.

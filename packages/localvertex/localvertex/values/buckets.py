@@ -71,7 +71,7 @@ class Buckets:
     copies: Mapping[Path, Path] | None = None
     """The run's own copies of them, for its programs, which may write to what they read; None: programs get none."""
     keeps_addresses: bool = False
-    """Whether a program gets gs:// as it is, because it calls Cloud Storage, which leads to the folders, too."""
+    """Whether a program gets gs:// as it is, because it calls Cloud Storage, whose calls also lead to the folders."""
 
     @classmethod
     def of_record(cls, content: JsonObject) -> "Buckets":

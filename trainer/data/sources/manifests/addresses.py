@@ -62,7 +62,7 @@ def nearest(location: str) -> str:
 
 @functools.lru_cache(maxsize=16)
 def _folded_names(folder: str) -> dict[str, str]:
-    """Return the names in a folder by what is equal in all their spellings."""
+    """Return the names in a folder by a form that all their spellings share."""
     try:
         return {_folded(name): name for name in sorted(os.listdir(folder), reverse=True)}
     except OSError:

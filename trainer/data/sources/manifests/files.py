@@ -1,4 +1,4 @@
-"""Which files of a source are manifests: one file, or those of a folder."""
+"""Find the manifests of a source: one file, or the files of a folder."""
 
 import errno
 import io

@@ -69,7 +69,7 @@ class RetryPolicy:
     max_backoff_seconds: float = 3600.0
 
     def delay_seconds(self, attempts: int, *, longest_seconds: float) -> float:
-        """Return how long to wait after so many attempts."""
+        """Return how long to wait after this number of attempts."""
         longest = min(self.max_backoff_seconds, longest_seconds)
         delay = min(self.backoff_seconds, longest)
         for _ in range(attempts - 1):

@@ -61,7 +61,7 @@ def run(
         main: The command; returns an exit code.
         failures: Exceptions that mean that the run failed. Others propagate, with their traceback.
         if_closed: Exit code if the reader of the output, such as `head`, has closed it.
-        note: Receives an expected error, too.
+        note: Also receives an expected error.
     """
     expected: tuple[type[Exception], ...] = (UserError, *failures)
     try:

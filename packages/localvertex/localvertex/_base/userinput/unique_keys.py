@@ -51,7 +51,7 @@ class UniqueKeys:
     def __init__(self, stream: Any) -> None:
         """Load a stream, as every PyYAML loader does."""
         super().__init__(stream)  # type: ignore[call-arg]
-        # Keep the nodes, too: Python may reuse the id of a freed node for a node of the next document.
+        # Keep the nodes as well: Python may reuse the id of a freed node for a node of the next document.
         self._checked: dict[int, Any] = {}
 
     def flatten_mapping(self, node: Any) -> None:

@@ -56,7 +56,7 @@ class RunMetadata(Protocol):
 
 
 class PipelineJobs:
-    """The pipeline jobs of the API; running ones have a thread of this process each."""
+    """The pipeline jobs of the API; each running job has a thread of this process."""
 
     def __init__(
         self,

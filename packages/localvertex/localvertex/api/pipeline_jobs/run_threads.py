@@ -64,7 +64,7 @@ class RunThreads:
         return True
 
     def wait_for_end(self, run_id: str, num_resumes: int) -> None:
-        """Wait for the thread of a run whose record shows that it has ended, after so many resumes.
+        """Wait for the thread of a run whose record shows that it has ended, after this number of resumes.
 
         Raises:
             ApiError: The record is from an earlier end; the run is starting again.

@@ -17,7 +17,7 @@ from localvertex._base.json_object import JsonObject
 from localvertex.api.rest.index_file import IndexFile
 
 SETTLED_NS = 2 * 10**9
-"""Age of a change from which on a later one has another time, on file systems with a resolution of seconds, too."""
+"""Age at which a later change has a different time, even on file systems with a resolution of seconds."""
 
 _MAX_KEPT = 300
 """Resources of pages: with their specifications, they need some megabytes."""
@@ -107,7 +107,7 @@ class Index:
     """The summaries that this process has read. Safe for several threads.
 
     Args:
-        file: Where those of records at rest are kept for the next process.
+        file: File with the summaries of records at rest, for the next process.
     """
 
     def __init__(self, file: IndexFile) -> None:

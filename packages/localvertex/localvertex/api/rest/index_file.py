@@ -52,7 +52,7 @@ class IndexFile:
             return {}
 
     def write(self, collection: str, new: Mapping[str, tuple[str, Any]], gone: Iterable[str]) -> None:
-        """Replace the summaries of some records, and forget those of others."""
+        """Replace the summaries of some records, and forget the summaries of others."""
         path = self.folder / FILE
         rows = [(collection, name, text, json.dumps(content)) for name, (text, content) in new.items()]
         with suppress(sqlite3.Error, OSError):

@@ -69,7 +69,7 @@ class RunList:
         return [each for each in found.values() if each["names"] or each["more"]]
 
     def rows(self) -> tuple[str, list[Row]]:
-        """Return the rows of all runs, after a text that is another one whenever they have changed."""
+        """Return a text that differs whenever the rows have changed, and the rows of all runs."""
         found = [(each.content or {})["row"] for _, each in self._store.index.summaries(self._runs)]
         if found != self._seen[1]:
             self._seen = str(time.time_ns()), found

@@ -16,7 +16,7 @@ _PREBUILT = re.compile(r"[a-z]+-docker\.pkg\.dev/vertex-ai/training/([a-z-]+)-(?
 _DISK_TYPES = ("pd-ssd", "pd-standard", "hyperdisk-balanced")
 _DISK_SIZES_GB = range(100, 64001)
 # Their default is hyperdisk-balanced (page on configuring compute). A job with pd-ssd on the first one ended with
-# INVALID_ARGUMENT in a user's runbook of July 2026; for the second one nobody has published it.
+# INVALID_ARGUMENT in a user's runbook of July 2026; for the second rule, no such report is public.
 _HYPERDISK_MACHINES = ("a3-ultragpu-8g", "a4-highgpu-8g")
 _REQUIRED = {
     "container_spec": ("image_uri",),

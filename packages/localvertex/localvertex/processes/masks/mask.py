@@ -337,7 +337,7 @@ def _identity(path: str) -> tuple[int, ...]:
 
 @lru_cache(maxsize=8)
 def _real(places: tuple[tuple[str, tuple[int, ...]], ...]) -> tuple[str, ...]:
-    """Return the real paths of those that exist, none of them inside another; nearly always those of the last step."""
+    """Return the real paths of the existing places, none of them inside another; nearly always the same as before."""
     found, needed = list[str](), _needed()
     for each in sorted({os.path.realpath(path) for path, identity in places if identity}):
         if not any(_is_inside(other, each) for other in needed) and not (found and _is_inside(each, found[-1])):

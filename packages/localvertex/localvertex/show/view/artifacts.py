@@ -99,7 +99,7 @@ class ShownArtifact:
         return "It does not exist, or it is outside the work folder and the folders of buckets."
 
     def file(self, name: str) -> Path | None:
-        """Return one of its files, or with an empty name its only one; None when there is none."""
+        """Return one of its files, or its only file if the name is empty; None if there is no such file."""
         return file_in(self.path(), name)
 
     def path(self) -> Path | None:
@@ -116,7 +116,7 @@ class ShownArtifact:
 
 
 def file_in(root: Path | None, name: str) -> Path | None:
-    """Return a file of a folder, or with an empty name the only one; None for another, also behind a link."""
+    """Return a file of a folder, or its only file if the name is empty; None for another file or behind a link."""
     path = root / name if root and name else root
     try:
         is_file = path is not None and path.is_file()

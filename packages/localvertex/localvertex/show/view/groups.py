@@ -26,7 +26,7 @@ _WORDS = {
 }
 """Group -> words of names, such as `batch` of `batch_size`; the first group that fits counts."""
 _MAX_UNGROUPED, _MAX_UNFOLDED = 10, 20
-"""A form of at most so many parameters needs no groups, and none that are folded."""
+"""Parameters up to which a form needs no groups, and no folded groups."""
 _OTHER = "Other"
 _NUMBER = r"(-?\d+(?:\.\d+)?(?:e[-+]?\d+)?)"
 _RANGE = re.compile(rf"\({_NUMBER} to {_NUMBER}\)")
