@@ -72,14 +72,16 @@ def _read(path: Path) -> tuple[bytes, bytes, bytes]:
         raise ValueError(f"other users can read or change it (mode {status.st_mode & 0o777:o})")
     try:
         key = load_pem_private_key(data, password=None)
-        certificate, authority = x509.load_pem_x509_certificates(data)
+        certificate, *others = x509.load_pem_x509_certificates(data)
+        if len(others) != 1:
+            raise ValueError("expected the certificate and its authority")
     except (ValueError, TypeError) as error:
         raise ValueError(f"it is damaged ({str(error).splitlines()[0][:80]})") from None
     now = datetime.now(UTC)
     if not certificate.not_valid_before_utc <= now < certificate.not_valid_after_utc - _RENEWED:
         raise ValueError(f"it is valid until {certificate.not_valid_after_utc:%Y-%m-%d}")
     private_key = key.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption())
-    return private_key, certificate.public_bytes(Encoding.PEM), authority.public_bytes(Encoding.PEM)
+    return private_key, certificate.public_bytes(Encoding.PEM), others[0].public_bytes(Encoding.PEM)
 
 
 def _make(path: Path) -> tuple[bytes, bytes, bytes]:

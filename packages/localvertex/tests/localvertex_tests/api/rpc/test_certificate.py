@@ -84,9 +84,13 @@ def empty(path: Path) -> None:
     path.write_bytes(b"")
 
 
+def lose_authority(path: Path) -> None:
+    path.write_bytes(path.read_bytes().rpartition(b"-----BEGIN CERTIFICATE-----")[0])
+
+
 @pytest.mark.parametrize(
     ("harm", "reason"),
-    [(make_readable, "mode 644"), (cut, "damaged"), (empty, "damaged")],
+    [(make_readable, "mode 644"), (cut, "damaged"), (empty, "damaged"), (lose_authority, "and its authority")],
 )
 def test_what_cannot_be_used_is_replaced_and_said(harm: Callable[[Path], None], reason: str, tmp_path: Path) -> None:
     before, lines = certificate.load(tmp_path, never), list[str]()
