@@ -14,7 +14,7 @@ from localvertex._base.userinput.cli import one_line
 
 _ACCENT, _SECOND, _WRONG = "#1a73e8", "#e8710a", "#c5221f"
 _OPACITIES = (1.0, 0.6, 0.3)
-"""Of the bars of a stack."""
+"""Opacities of the bars of a stack."""
 _INK = "#010203"
 """Placeholder for the page's text colour while drawing; replaced by currentColor afterwards."""
 
@@ -28,15 +28,15 @@ def lines(
     """Draw lines over a common axis.
 
     Args:
-        title: Above the chart.
+        title: Title above the chart.
         series: Name -> points (x, y), at most two; empty series are left out.
-        x_label: Below the axis, with unit.
-        y_label: Next to the axis, with unit.
-        mark: Where the base begins to be trained, too; 0: nowhere.
+        x_label: Label below the axis, with unit.
+        y_label: Label next to the axis, with unit.
+        mark: Step from which the base is also trained; 0: no mark.
     """
     with _axes(title, 5.2, 3.1) as (figure, axes):
         if mark:
-            axes.axvline(mark, color=_INK, linestyle="--", label="base trained, too")
+            axes.axvline(mark, color=_INK, linestyle="--", label="base also trained")
         drawn = [(name, points) for name, points in series.items() if points]
         for (name, points), colour in zip(drawn, (_ACCENT, _SECOND), strict=False):
             xs, ys = zip(*points, strict=True)
@@ -73,7 +73,7 @@ def confusion(title: str, matrix: npt.NDArray[np.int64], names: Sequence[str]) -
     """Draw a confusion matrix: rows are true classes, columns predictions, the shade is the fraction of the row.
 
     Args:
-        title: Above the chart.
+        title: Title above the chart.
         matrix: Counts int64 [K, K].
         names: K class names.
     """

@@ -20,15 +20,15 @@ from localvertex.processes.sinks import Sink
 _SUPERVISOR = str(Path(__file__).with_name("supervisor.py"))
 
 _KILLED = 137
-"""Of a supervisor that was killed: the process that a fork's mask holds ends without an error."""
+"""Exit code of a killed supervisor: the process that a fork's mask holds ends without an error."""
 
 _STOP = 0
 """Not a signal: the supervisor ends the command, see supervisor.py."""
 
 _NUMBERS, _NUM_NUMBERS, _STRIDE = itertools.count(), 16, 8
-"""Of processes behind the mask: so many in a row, each with some programs before it, have different ids.
+"""Give 16 consecutive processes behind the mask different ids, although a few programs run before each of them.
 
-TensorFlow names its event files by them, for example."""
+TensorFlow, for example, names its event files by the id."""
 
 MAX_ARGUMENT_BYTES = 131_072
 """Linux refuses longer single arguments (MAX_ARG_STRLEN, 32 pages)."""
@@ -168,7 +168,7 @@ class Processes:
         self.secrets = secrets
         """Returns the texts that must not get into a log."""
         self.mask = mask or Mask(is_wanted=False)
-        """What commands see of this machine, except those with a sandbox of their own."""
+        """The part of this machine that commands see, except commands with a sandbox of their own."""
         self._lock = threading.Lock()
         self._server: ForkServer | None = None
         self._ended: list[Process] = []
@@ -183,7 +183,7 @@ class Processes:
     def run(
         self, command: list[str], *, cwd: Path, env: dict[str, str], log: Path, writable: Sequence[Path] = ()
     ) -> int:
-        """Run a command to its end and return its exit code; `writable` are folders that it may write, too.
+        """Run a command to its end and return its exit code; `writable` are further folders that it may write.
 
         Raises:
             Cancelled: The run was stopped before or while the command ran.
