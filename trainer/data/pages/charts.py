@@ -65,7 +65,7 @@ def bars(title: str, names: Sequence[str], stacks: Mapping[str, Sequence[int]], 
     Without matplotlib, which takes longer for it than `prepare` for thousands of unchanged images.
     """
     shown = [_shortened(name) for name in names]
-    left, top, height = 10 + 5.5 * max(map(len, shown), default=0), 22, 19
+    left, top, height = 10 + max(map(_width, shown), default=0), 22, 19
     bottom = top + height * len(names) + 2
     # An integer number of steps of 1, 2 or 5 times a power of ten, of which at most five are drawn.
     end = max(1, *map(sum, zip(*stacks.values(), strict=True))) * 1.05
@@ -94,9 +94,8 @@ def bars(title: str, names: Sequence[str], stacks: Mapping[str, Sequence[int]], 
             drawn.append(_BAR.format(x=x, y=bottom + 1, width=16, height=8, opacity=opacity))
             drawn.append(_TEXT.format(x=x + 21, y=bottom + 9, size=9, anchor="start", text=name))
         bottom += 16
-    return Markup('<svg viewBox="0 0 {} {}" fill="currentColor">{}</svg>').format(
-        _BARS_WIDTH, bottom, Markup("").join(drawn)
-    )
+    inside = Markup("").join(drawn)
+    return str(Markup('<svg viewBox="0 0 {} {}" fill="currentColor">{}</svg>').format(_BARS_WIDTH, bottom, inside))
 
 
 def confusion(title: str, matrix: npt.NDArray[np.int64], names: Sequence[str]) -> str:
@@ -155,6 +154,11 @@ def _svg(figure: Any) -> str:
     for size in ("width", "height"):
         svg = re.sub(rf'(<svg[^>]*?) {size}="[^"]*"', r"\1", svg, count=1)
     return svg.replace(_INK, "currentColor")
+
+
+def _width(text: str) -> float:
+    """Return at least the width of a text of size 9 in usual fonts; ideographs and emoji are square."""
+    return sum(9.5 if letter >= "\u2e80" else 7.5 if letter.isupper() or letter in "mw%@…" else 5.3 for letter in text)
 
 
 def _shortened(name: str) -> str:
