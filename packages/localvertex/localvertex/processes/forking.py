@@ -162,9 +162,7 @@ class ForkServer:
                 if covered.words:
                     mask, holder, pid = _open_mask(covered, cwd)
                     last = opened.enter_context(holder).fileno()
-                    namespaces = linux.namespaces(pid)
-                for each in namespaces:
-                    opened.callback(os.close, each)
+                    namespaces = linux.namespaces(pid, opened)
                 request = {
                     "rights": linux.rights(pid),
                     "num_namespaces": len(namespaces),
@@ -178,44 +176,54 @@ class ForkServer:
                 file = opened.enter_context(open(os.memfd_create("request"), "wb+"))
                 file.write(json.dumps(request).encode())
                 file.seek(0)
-                above = self._ask([file.fileno(), *fds, last, no_input.fileno(), *namespaces, *kept])
+                permission, permit = os.pipe()
+                opened.callback(os.close, permission)
+                opened.callback(os.close, permit)
+                if above := self._ask([file.fileno(), *fds, last, no_input.fileno(), permission, *namespaces, *kept]):
+                    os.write(permit, _DONE)
+                    return Forked(mask=mask, pid=above)
         except OSError:
-            above = 0
-        if above:
-            return Forked(mask=mask, pid=above)
+            pass  # The step starts its own Python.
         if mask:
+            # Its process ends with the last socket, which a frozen process may have.
+            mask.kill()
             mask.wait()
         return None
 
     def _ask(self, fds: list[int]) -> int:
-        """Return the process above the supervisor of a step, 0 if there is none; no step is forked afterwards.
-
-        Raises:
-            OSError: The server has ended.
-        """
+        """Return the process above the supervisor of a step, 0 if there is none; no step is forked afterwards."""
         with self._lock:
-            if not self._is_usable:
-                return 0
-            self._is_usable = False
-            socket.send_fds(self._connection, [_DONE], fds)
-            above = int.from_bytes(self._connection.recv(4), "big")
-            self._is_usable = above > 0
+            above = 0
+            if self._is_usable:
+                with suppress(OSError):
+                    socket.send_fds(self._connection, [_DONE], fds)
+                    above = int.from_bytes(self._connection.recv(4), "big")
+                self._use_if(above > 0)
             return above
 
     def _is_ready(self) -> bool:
         """Wait until the server has imported what it needs; return whether it can be used."""
         with self._lock:
             if self._is_usable is None:
+                data = b""
                 with suppress(OSError):
-                    self._is_usable = self._connection.recv(1) == _DONE
+                    data = self._connection.recv(1)
+                self._use_if(data == _DONE)
             return bool(self._is_usable)
 
-    def close(self) -> None:
-        """End the server; running steps continue."""
-        with self._lock:
-            self._is_usable = False
-            self._connection.close()
+    def _use_if(self, is_usable: bool) -> None:
+        """Keep the server, or end it, since a late one still has the descriptors of requests."""
+        self._is_usable = is_usable
+        if not is_usable:
             self._process.kill()
+
+    def close(self) -> None:
+        """End the server, and what waits for it; running steps continue."""
+        with suppress(OSError):
+            self._connection.shutdown(socket.SHUT_RDWR)
+        with self._lock:
+            self._use_if(False)
+            self._connection.close()
             self._process.wait()
 
 

@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 from pathlib import Path
 
 from localvertex._base import linux
@@ -176,7 +176,12 @@ class Mask:
         places = [*secret_places.of_system(os.environ)]
         places += [] if self.has_credentials else secret_places.of_users(os.environ)
         places += [temporary.parent()]
-        return [*_real(tuple((each, _identity(each)) for each in places))]
+        found, needed = list[str](), _needed()
+        # Realpath takes longest for what does not exist.
+        for each in sorted({os.path.realpath(path) for path in places if os.path.exists(path)}):
+            if not any(_is_inside(other, each) for other in needed) and not (found and _is_inside(each, found[-1])):
+                found.append(each)
+        return found
 
 
 class _WorkFolder:
@@ -328,25 +333,6 @@ def _load_gpus() -> None:
     """Let NVIDIA's program make the device of CUDA, which the first program with CUDA cannot do behind the mask."""
     if os.path.exists("/dev/nvidiactl") and not os.path.exists("/dev/nvidia-uvm"):
         ask(["nvidia-modprobe", "-u", "-c", "0"], seconds=_MAX_PROBE_SECONDS)
-
-
-def _identity(path: str) -> tuple[int, ...]:
-    """Return what changes when a path leads elsewhere; empty if it leads nowhere."""
-    try:
-        status = os.stat(path)
-    except (OSError, ValueError):
-        return ()
-    return status.st_dev, status.st_ino
-
-
-@lru_cache(maxsize=8)
-def _real(places: tuple[tuple[str, tuple[int, ...]], ...]) -> tuple[str, ...]:
-    """Return the real paths of those that exist, none of them inside another; nearly always those of the last step."""
-    found, needed = list[str](), _needed()
-    for each in sorted({os.path.realpath(path) for path, identity in places if identity}):
-        if not any(_is_inside(other, each) for other in needed) and not (found and _is_inside(each, found[-1])):
-            found.append(each)
-    return tuple(found)
 
 
 @cache

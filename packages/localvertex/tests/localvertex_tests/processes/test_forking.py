@@ -1,10 +1,15 @@
 """A forked step finds, leaves and ends exactly what one with its own interpreter does."""
 
 import json
+import os
 import re
 import signal
 import subprocess
+import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -399,6 +404,44 @@ def test_steps_run_without_a_killed_server(running: tuple[subprocess.Popen[str],
 
 
 @pytest.mark.usefixtures("mask")
+def test_a_step_that_a_frozen_server_does_not_start_runs_once_and_nothing_waits_for_it(
+    running: tuple[subprocess.Popen[str], Path], tmp_path: Path
+) -> None:
+    process, run_dir = running
+    server = server_of(process)
+    server.suspend()
+    (tmp_path / "go").touch()
+    assert process.wait(90) == 0
+    assert outputs(run_dir) == {"wait-for": True, "is-forked": False}
+    assert not server.is_running()
+
+
+@pytest.mark.usefixtures("mask")
+def test_a_stop_does_not_wait_for_a_frozen_server(tmp_path: Path) -> None:
+    server = forking.ForkServer({"PATH": f"{Path(sys.executable).parent}", "TMPDIR": str(tmp_path)})
+    psutil.Process(server._process.pid).suspend()
+    asking = threading.Thread(target=server._is_ready)
+    asking.start()
+    wait_until(server._lock.locked)
+    start = time.monotonic()
+    server.close()
+    asking.join()
+    assert time.monotonic() - start < forking._MAX_SECONDS / 2
+
+
+@pytest.mark.usefixtures("mask")
+def test_only_the_first_step_waits_for_a_server_that_does_not_start(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(forking, "_MAX_SECONDS", 0.01)
+    server = forking.ForkServer({"PATH": f"{Path(sys.executable).parent}", "TMPDIR": str(tmp_path)})
+    assert not server._is_ready()
+    assert server._is_usable is False
+    assert server._process.wait(30) == -signal.SIGKILL
+    server.close()
+
+
+@pytest.mark.usefixtures("mask")
 def test_a_killed_supervisor_takes_its_forked_step_with_it(running: tuple[subprocess.Popen[str], Path]) -> None:
     process, run_dir = running
     above, supervisor, step = server_of(process).children(recursive=True)
@@ -435,3 +478,13 @@ def test_a_process_with_other_rights_than_its_mask_runs_no_step(
 @dsl.pipeline(name="is-forked")
 def is_forked_only() -> None:
     is_forked()
+
+
+@pytest.mark.usefixtures("mask")
+def test_namespaces_that_cannot_be_opened_leave_no_descriptor(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = set(os.listdir("/proc/self/fd"))
+    # No file system has this number for a request.
+    monkeypatch.setattr(forking.linux, "_NS_GET_USERNS", 0xB7FF)
+    with pytest.raises(OSError, match="Inappropriate ioctl"), ExitStack() as opened:
+        forking.linux.namespaces(os.getpid(), opened)
+    assert set(os.listdir("/proc/self/fd")) == before
