@@ -66,6 +66,8 @@ def _serve(connection: "_socket.socket") -> "Any":
         reader, writer = os.pipe()
         child = os.fork()
         if child == 0:
+            # It is closed with all others, and its end is no warning in the log of a step.
+            connection.detach()
             with open(fds[_REQUEST], "rb", closefd=False) as file:
                 request = json.load(file)
             _enter_and_supervise(request, fds, writer)

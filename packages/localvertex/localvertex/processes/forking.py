@@ -41,6 +41,9 @@ _EARLY = ("PYTHON", "LD_", "GLIBC_", "GCONV_", "MALLOC_", "LOCPATH", "NLSPATH", 
 
 _ALSO_EARLY = ("HOME", "PATH")
 
+_OF_START_UP_FILES = ("COV", "SETUPTOOLS_")
+"""Beginnings of the variables that those of coverage, pytest-cov and setuptools read."""
+
 _HASHED = ("set", "frozenset", "hash")
 """Whose results depend on the seed of hashes, which all steps of a server share."""
 
@@ -95,6 +98,12 @@ def _early(env: Mapping[str, str]) -> dict[str, str]:
     found = {name: text for name, text in env.items() if name.startswith(_EARLY) or name in _ALSO_EARLY}
     own = env.get("TMPDIR")
     return {name: text.replace(own, "") if own else text for name, text in found.items()}
+
+
+def can_fork(env: Mapping[str, str]) -> bool:
+    """Return whether a step with these variables starts as the server does, in whichever folder."""
+    paths = (env.get("PYTHONPATH") or os.sep).split(os.pathsep)
+    return all(map(os.path.isabs, paths)) and not any(name.startswith(_OF_START_UP_FILES) for name in env)
 
 
 class ForkServer:

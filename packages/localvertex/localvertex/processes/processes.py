@@ -13,7 +13,7 @@ from pathlib import Path
 from localvertex._base import linux
 from localvertex.errors import Cancelled, TaskFailed
 from localvertex.processes import sinks
-from localvertex.processes.forking import Fork, ForkServer, PythonProgram
+from localvertex.processes.forking import Fork, ForkServer, PythonProgram, can_fork
 from localvertex.processes.masks.mask import Covered, Mask
 from localvertex.processes.sinks import Sink
 
@@ -251,7 +251,7 @@ class Processes:
 
     def _fork(self, program: PythonProgram, env: dict[str, str]) -> Fork | None:
         with self._lock:
-            if self.stopped.is_set():
+            if self.stopped.is_set() or not can_fork(env):
                 return None
             self._server = self._server or ForkServer(env)
             return partial(self._server.fork, program, env)

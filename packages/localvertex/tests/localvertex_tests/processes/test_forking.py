@@ -322,6 +322,39 @@ def test_a_step_with_variables_that_python_reads_at_its_start_is_not_forked(name
     assert program_of(command_of(compiled), ["A_VARIABLE", name]) is None
 
 
+@pytest.mark.usefixtures("mask")
+@pytest.mark.parametrize(
+    ("name", "value", "is_a_fork"),
+    [
+        ("PYTHONPATH", "/somewhere", True),
+        # These lead to the working directory, which is another one for each step.
+        ("PYTHONPATH", "modules", False),
+        ("PYTHONPATH", "/somewhere:", False),
+        # Start-up files of coverage, pytest-cov and setuptools read these.
+        ("COVERAGE_PROCESS_START", "/somewhere", False),
+        ("COV_CORE_SOURCE", "/somewhere", False),
+        ("SETUPTOOLS_USE_DISTUTILS", "stdlib", False),
+    ],
+)
+def test_no_step_is_forked_whose_start_depends_on_its_own_folder_or_variables(
+    execute: Execute, task: FindTask, monkeypatch: pytest.MonkeyPatch, name: str, value: str, *, is_a_fork: bool
+) -> None:
+    monkeypatch.setenv(name, value)
+    record = execute(is_forked_only, use_cache=False)
+    assert task(record, "is-forked")["outputs"]["parameters"]["Output"] is is_a_fork
+
+
+@pytest.mark.usefixtures("mask")
+def test_warnings_in_the_log_of_a_forked_step_are_its_own(
+    execute: Execute, task: FindTask, log_text: ReadLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONWARNINGS", "always")
+    record = execute(is_forked_only, use_cache=False)
+    step = task(record, "is-forked")
+    assert step["outputs"]["parameters"]["Output"] is True
+    assert "fork_server" not in log_text(record, step)
+
+
 @pytest.mark.parametrize("change_script", ["echo first\n{}".format, "{}\nrm -rf /tmp/x".format])
 def test_only_the_compilers_own_command_is_forked(change_script: Callable[[str], str], compiled: Compile) -> None:
     command = command_of(compiled)
