@@ -22,6 +22,9 @@ _SUPERVISOR = str(Path(__file__).with_name("supervisor.py"))
 _KILLED = 137
 """Of a supervisor that was killed: the process that a fork's mask holds ends without an error."""
 
+_MAX_SECONDS_TO_END = 10.0
+"""For bubblewrap, when its supervisor has ended."""
+
 _STOP = 0
 """Not a signal: the supervisor ends the command, see supervisor.py."""
 
@@ -102,13 +105,13 @@ class Process:
 
     def wait(self) -> int:
         """Wait for the end and return the command's exit code, 128 + signal when a signal ended it."""
-        code = 0 if self._is_forked or not self._process else self._process.wait()
         report = b""
         with suppress(OSError):
             while part := self._lifeline.recv(64):
                 report = part
         with self._lock:
             self._lifeline.close()
+        code = 0 if self._is_forked else self._end()
         if report:
             self.num_left, self.peak_bytes, code = map(int, report.split(b","))
         # A supervisor that was killed has written nothing.
@@ -122,11 +125,19 @@ class Process:
 
         The kernel needs some milliseconds to remove a mask, for which a step need not wait.
         """
-        if not self._process:
-            return True
         if is_wanted:
-            self._process.wait()
-        return self._process.poll() is not None
+            self._end()
+        return not self._process or self._process.poll() is not None
+
+    def _end(self) -> int:
+        """Wait for the process outside of the mask, whose supervisor has ended; kill one that is frozen."""
+        if not self._process:
+            return 0
+        try:
+            return self._process.wait(_MAX_SECONDS_TO_END)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            return self._process.wait()
 
     def _collect(self) -> None:
         if self._stand_in:

@@ -386,9 +386,13 @@ def waits(path: str) -> None:
 
 
 @pytest.fixture
-def running(start_run: StartRun, tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], Path]]:
-    """Start a run whose first step waits for the file `go`; yield its process and its folder."""
-    process = start_run(waits, "--parameter", f"path={tmp_path / 'go'}", A_SECRET="not for a server", PYTHONFOO="1")
+def running(
+    request: pytest.FixtureRequest, start_run: StartRun, tmp_path: Path
+) -> Iterator[tuple[subprocess.Popen[str], Path]]:
+    """Start a run, without forks for False, whose first step waits for the file `go`; yield its process and folder."""
+    variables = {"A_SECRET": "not for a server", "PYTHONFOO": "1"}
+    variables |= {} if getattr(request, "param", True) else {"COVERAGE_PROCESS_START": "/somewhere"}
+    process = start_run(waits, "--parameter", f"path={tmp_path / 'go'}", **variables)
     log = tmp_path / "runs" / "stopped" / "wait-for" / "log.txt"
     wait_until(lambda: log.is_file() and "waiting" in log.read_text())
     yield process, tmp_path / "runs" / "stopped"
@@ -447,6 +451,18 @@ def test_a_step_that_a_frozen_server_does_not_start_runs_once_and_nothing_waits_
     assert process.wait(90) == 0
     assert outputs(run_dir) == {"wait-for": True, "is-forked": False}
     assert not server.is_running()
+
+
+@pytest.mark.usefixtures("mask")
+@pytest.mark.parametrize("running", [True, False], indirect=True)
+def test_a_run_ends_with_a_frozen_mask(running: tuple[subprocess.Popen[str], Path], tmp_path: Path) -> None:
+    process, run_dir = running
+    mask = next(each for each in psutil.Process(process.pid).children() if "bwrap" in each.name())
+    mask.suspend()
+    (tmp_path / "go").touch()
+    assert process.wait(60) == 0
+    assert len({*outputs(run_dir).values()}) == 1
+    assert not mask.is_running()
 
 
 @pytest.mark.usefixtures("mask")
