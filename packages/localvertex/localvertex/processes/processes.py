@@ -1,6 +1,8 @@
 """The processes of a run: each has its own supervisor, and all are stopped together."""
 
 import itertools
+import os
+import signal
 import socket
 import subprocess
 import sys
@@ -23,7 +25,7 @@ _KILLED = 137
 """Of a supervisor that was killed: the process that a fork's mask holds ends without an error."""
 
 _MAX_SECONDS_TO_END = 10.0
-"""For bubblewrap, when its supervisor has ended."""
+"""For bubblewrap, both inside and outside of its mask, when the supervisor has ended."""
 
 _STOP = 0
 """Not a signal: the supervisor ends the command, see supervisor.py."""
@@ -130,12 +132,15 @@ class Process:
         return not self._process or self._process.poll() is not None
 
     def _end(self) -> int:
-        """Wait for the process outside of the mask, whose supervisor has ended; kill one that is frozen."""
+        """Wait for the processes of a mask, whose supervisor has ended; kill those that are frozen."""
         if not self._process:
             return 0
         try:
             return self._process.wait(_MAX_SECONDS_TO_END)
         except subprocess.TimeoutExpired:
+            for each in linux.descendants(self._process.pid):
+                with suppress(ProcessLookupError):
+                    os.kill(each, signal.SIGKILL)
             self._process.kill()
             return self._process.wait()
 
