@@ -1,6 +1,8 @@
 """The processes of a run: each has its own supervisor, and all are stopped together."""
 
 import itertools
+import os
+import signal
 import socket
 import subprocess
 import sys
@@ -13,7 +15,7 @@ from pathlib import Path
 from localvertex._base import linux
 from localvertex.errors import Cancelled, TaskFailed
 from localvertex.processes import sinks
-from localvertex.processes.forking import Fork, ForkServer, PythonProgram
+from localvertex.processes.forking import Fork, ForkServer, PythonProgram, can_fork
 from localvertex.processes.masks.mask import Covered, Mask
 from localvertex.processes.sinks import Sink
 
@@ -21,6 +23,9 @@ _SUPERVISOR = str(Path(__file__).with_name("supervisor.py"))
 
 _KILLED = 137
 """Exit code of a killed supervisor: the process that a fork's mask holds ends without an error."""
+
+_MAX_SECONDS_TO_END = 10.0
+"""For bubblewrap, both inside and outside of its mask, when the supervisor has ended."""
 
 _STOP = 0
 """Not a signal: the supervisor ends the command, see supervisor.py."""
@@ -91,10 +96,6 @@ class Process:
             self._lifeline.close()
             self._collect()
             raise TaskFailed(f"cannot start {command[0]}: {error}", exit_code=127, is_retryable=False) from None
-        except TaskFailed:
-            self._lifeline.close()
-            self._collect()
-            raise
         finally:
             other_end.close()
         self._is_forked = forked is not None
@@ -106,13 +107,13 @@ class Process:
 
     def wait(self) -> int:
         """Wait for the end and return the command's exit code, 128 + signal when a signal ended it."""
-        code = 0 if self._is_forked or not self._process else self._process.wait()
         report = b""
         with suppress(OSError):
             while part := self._lifeline.recv(64):
                 report = part
         with self._lock:
             self._lifeline.close()
+        code = 0 if self._is_forked else self._end()
         if report:
             self.num_left, self.peak_bytes, code = map(int, report.split(b","))
         # A supervisor that was killed has written nothing.
@@ -126,11 +127,22 @@ class Process:
 
         The kernel needs some milliseconds to remove a mask, for which a step need not wait.
         """
-        if not self._process:
-            return True
         if is_wanted:
-            self._process.wait()
-        return self._process.poll() is not None
+            self._end()
+        return not self._process or self._process.poll() is not None
+
+    def _end(self) -> int:
+        """Wait for the processes of a mask, whose supervisor has ended; kill those that are frozen."""
+        if not self._process:
+            return 0
+        try:
+            return self._process.wait(_MAX_SECONDS_TO_END)
+        except subprocess.TimeoutExpired:
+            for each in linux.descendants(self._process.pid):
+                with suppress(ProcessLookupError):
+                    os.kill(each, signal.SIGKILL)
+            self._process.kill()
+            return self._process.wait()
 
     def _collect(self) -> None:
         if self._stand_in:
@@ -255,7 +267,7 @@ class Processes:
 
     def _fork(self, program: PythonProgram, env: dict[str, str]) -> Fork | None:
         with self._lock:
-            if self.stopped.is_set():
+            if self.stopped.is_set() or not can_fork(env):
                 return None
             self._server = self._server or ForkServer(env)
             return partial(self._server.fork, program, env)
