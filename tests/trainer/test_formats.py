@@ -84,7 +84,7 @@ def test_a_real_manifest_has_the_fields_of_the_page(page: str, trained_directory
         "is_validated": "whether a due validation is done",
         "validations": "the scores of all validations",
         "reason": "why the run has ended",
-        "extra": "what is the trainer's alone",
+        "extra": "the state that only the trainer reads",
         "files": "size and SHA-256 of each file",
     }
     assert manifest.read(str(trained_directory), step).keys() == described.keys()

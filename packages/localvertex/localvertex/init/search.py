@@ -87,7 +87,7 @@ def source_rows(path: Path, data: bytes) -> list[Row]:
         with warnings.catch_warnings():
             # Of the file's literals, on the terminal of a user who has not written them.
             warnings.simplefilter("ignore")
-            tree = ast.parse(data)
+            tree = reading.parse_python(data)
         functions = [each for each in ast.walk(tree) if isinstance(each, ast.FunctionDef)]
         uses = {each.name: [ast.unparse(decorator) for decorator in each.decorator_list] for each in functions}
         components = {name for name, found in uses.items() if "component" in "".join(found)}

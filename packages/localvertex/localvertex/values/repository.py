@@ -24,7 +24,7 @@ from localvertex._base.compiled.spec import Pipeline
 from localvertex._base.json_object import JsonObject
 from localvertex._base.nested import parts
 from localvertex._base.userinput.errors import UserError
-from localvertex._base.userinput.reading import parse_toml, read_bytes
+from localvertex._base.userinput.reading import parse_python, parse_toml, read_bytes
 from localvertex.values.sources import scripts, source_files
 
 _REQUIREMENT = re.compile(
@@ -172,8 +172,8 @@ def _of_folders(folders: Iterable[Path]) -> list[str]:
 def _of_setup(source: str) -> dict[str, list[str]]:
     """Return the texts of each argument in a setup.py, written there or under a name, without the keys of tables."""
     found = dict[str, list[str]]()
-    with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
-        nodes = [*ast.walk(ast.parse(source))]
+    with suppress(ValueError, RecursionError, MemoryError):
+        nodes = [*ast.walk(parse_python(source))]
         named = {ast.unparse(each.targets[0]): each.value for each in nodes if isinstance(each, ast.Assign)}
         for each in nodes:
             if isinstance(each, ast.keyword) and each.arg:

@@ -4,6 +4,7 @@ import ast
 import json
 import os
 import sys
+import threading
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -174,10 +175,15 @@ def parse_json(text: str | bytes, name: str) -> Any:
         raise _not_json(error, name) from None
 
 
+_PARSING = threading.Lock()
+
+
 def parse_python(source: str | bytes) -> ast.Module:
     """Return the syntax tree of code; the tree of an empty file if it is not Python or nested too deeply."""
     try:
-        return ast.parse(source)
+        # Python 3.11 counts the depth of all threads together, and raises SystemError when one goes on in between.
+        with _PARSING:
+            return ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ast.Module(body=[], type_ignores=[])
 

@@ -1,14 +1,18 @@
 """JSON and YAML are read strictly: what one reader would silently drop or unfold is refused, in both formats."""
 
+import ast
+import gc
 import os
 import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from pathlib import Path
 
 import pytest
 
 from localvertex._base.userinput.errors import UserError
-from localvertex._base.userinput.reading import parse_all, read, read_all
+from localvertex._base.userinput.reading import parse_all, parse_python, read, read_all
 
 
 @pytest.mark.parametrize(
@@ -126,3 +130,38 @@ def test_very_long_yaml_is_refused_at_once(tmp_path: Path) -> None:
     file.write_bytes(b"a: 1\n# " + b"x" * 6 * 2**20)
     with pytest.raises(UserError, match="is YAML of more than 5 MiB"):
         read(file)
+
+
+class Cycle:
+    """Runs code when it is collected, in the middle of what allocates memory."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+    def __del__(self) -> None:
+        for _ in range(50):
+            pass
+
+
+def test_code_can_be_parsed_by_several_threads() -> None:
+    """Without a lock, Python 3.11 raised SystemError in 22 of 160 calls."""
+    source = Path(ast.__file__).read_text()
+
+    def parse_again(_: int) -> int:
+        for _ in range(10):
+            for _ in range(20):
+                Cycle()
+            parsed = parse_python(source)
+        return len(parsed.body)
+
+    before, threshold = sys.getswitchinterval(), gc.get_threshold()
+    sys.setswitchinterval(1e-6)
+    gc.set_threshold(50)
+    try:
+        with ThreadPoolExecutor(4) as threads:
+            sizes = [*threads.map(parse_again, range(4))]
+    finally:
+        sys.setswitchinterval(before)
+        gc.set_threshold(*threshold)
+    assert len({*sizes}) == 1
+    assert sizes[0] > 10
