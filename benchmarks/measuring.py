@@ -30,7 +30,7 @@ class Took(NamedTuple):
 
 
 _GROUPS = (("/sys/fs/cgroup/cpuacct", "cpuacct.usage", 1e-9), ("/sys/fs/cgroup", "cpu.stat", 1e-6))
-"""Linux's control groups, versions 1 and 2: folder, file with the processor time of a group, its unit in seconds."""
+"""Linux's control groups, versions 1 and 2: folder, file with a group's processor time, and its unit in seconds."""
 
 
 @functools.cache
