@@ -68,9 +68,16 @@ def differences(expected: dict[str, Any], cases: dict[str, Any]) -> list[str]:
     return found
 
 
-def _entry(text: str) -> str:
+def entry(text: str) -> str:
+    """Return an entry of a list."""
     options: dict[str, Any] = {"break_on_hyphens": False, "break_long_words": False}
     return textwrap.fill(text, 120, initial_indent="- ", subsequent_indent="  ", **options)
+
+
+def link(address: str) -> str:
+    """Return the link to a thread."""
+    owner, project, _, number = re.fullmatch(r"https://github\.com/(.+)/(.+)/(issues|pull)/(\d+)", address).groups()  # type: ignore[union-attr]
+    return f"[{owner}/{project}#{number}]({address})"
 
 
 def _row(row: dict[str, Any], answer: dict[str, Any]) -> str:
@@ -78,16 +85,13 @@ def _row(row: dict[str, Any], answer: dict[str, Any]) -> str:
     equal = [key for key, case in cases.items() if case == 0]
     gaps = [f"{key} ({case:g})" for key, case in cases.items() if isinstance(case, float) and case]
     versions = ", ".join(f"{key} {value.partition('+')[0]}" for key, value in answer["versions"].items())
-    owner, project, _, number = re.fullmatch(
-        r"https://github\.com/(.+)/(.+)/(issues|pull)/(\d+)", row["asked"]
-    ).groups()  # type: ignore[union-attr]
     lines = [f"### {answer['library']}: {answer['continued']}", ""]
-    lines += [_entry(f"equal: {'; '.join(equal)}")] if equal else []
-    lines += [_entry(f"not equal: {'; '.join(gaps)}")] if gaps else []
-    lines += [_entry(f"{key}: {case}") for key, case in cases.items() if isinstance(case, str)]
-    lines += [_entry(f"exact_resume: {row['exact_resume']}")]
-    source = f"{versions}; `{row['program'].split()[0]}`; asked in [{owner}/{project}#{number}]({row['asked']})"
-    return "\n".join([*lines, _entry(source), ""])
+    lines += [entry(f"equal: {'; '.join(equal)}")] if equal else []
+    lines += [entry(f"not equal: {'; '.join(gaps)}")] if gaps else []
+    lines += [entry(f"{key}: {case}") for key, case in cases.items() if isinstance(case, str)]
+    lines += [entry(f"exact_resume: {row['exact_resume']}")]
+    source = f"{versions}; `{row['program'].split()[0]}`; asked in {link(row['asked'])}"
+    return "\n".join([*lines, entry(source), ""])
 
 
 def _table(row: dict[str, Any], answer: dict[str, Any]) -> str:
