@@ -1,7 +1,6 @@
 """The pages "What resumes exactly" and "Pixels", from what the programs printed."""
 
 import json
-import re
 import textwrap
 import tomllib
 from pathlib import Path
@@ -76,7 +75,7 @@ def entry(text: str) -> str:
 
 def link(address: str) -> str:
     """Return the link to a thread."""
-    owner, project, _, number = re.fullmatch(r"https://github\.com/(.+)/(.+)/(issues|pull)/(\d+)", address).groups()  # type: ignore[union-attr]
+    *_, owner, project, _, number = address.split("/")
     return f"[{owner}/{project}#{number}]({address})"
 
 
