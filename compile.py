@@ -5,12 +5,12 @@ import gc
 import json
 import pathlib
 import sys
-import tempfile
 from collections.abc import Sequence
 from typing import Any
 
+import yaml
 from google.protobuf import json_format
-from kfp import compiler
+from kfp.compiler import pipeline_spec_builder
 
 from components.container_image import PLACEHOLDER_IMAGE
 from components.release.serving_machines import check_deployment
@@ -70,14 +70,13 @@ def _files(pipeline: Any, name: str, directory: pathlib.Path) -> dict[pathlib.Pa
     for path in paths.values():
         if path.is_dir():
             raise UserError(f"{path} is a folder; remove it or give another --output-dir")
-    with tempfile.TemporaryDirectory() as scratch:
-        temporary = pathlib.Path(scratch) / paths["yaml"].name
-        compiler.Compiler().compile(pipeline, str(temporary))
-        yaml = temporary.read_bytes()
-    # Vertex AI loads both formats. kfp deprecates its own JSON output, so the same message is written here.
-    spec = json_format.MessageToDict(pipeline.pipeline_spec)
-    text = json.dumps(spec, indent=2, sort_keys=True, ensure_ascii=False)
-    return {paths["json"]: f"{text}\n".encode(), paths["yaml"]: yaml}
+    # Vertex AI loads both formats. kfp deprecates its own JSON output, and writes YAML without the C library, slowly.
+    spec, platform = map(json_format.MessageToDict, (pipeline.pipeline_spec, pipeline.platform_spec))
+    documents = filter(None, (spec, platform))
+    header = pipeline_spec_builder.extract_comments_from_pipeline_spec(spec, pipeline.description)
+    as_yaml = header + yaml.dump_all(documents, Dumper=getattr(yaml, "CDumper", yaml.Dumper), sort_keys=True)
+    as_json = json.dumps(spec, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+    return {paths["json"]: as_json.encode(), paths["yaml"]: as_yaml.encode()}
 
 
 def _names(options: argparse.Namespace) -> list[str]:

@@ -34,7 +34,7 @@ _PHOTOS = {
     "perception": "testing/images/*.jpg",
 }
 _SAME = ("motorcycle_right.png", "clock_motion.png")
-"""Photos with the same content as another one."""
+"""Photos with the same content as another photo."""
 _NUM_OBJECTS = 1000
 _TILE = 128
 
@@ -59,7 +59,7 @@ def _natural() -> Iterator[Image.Image]:
 
 
 def _objects(numbers: random.Random) -> Iterator[Image.Image]:
-    """Yield ellipses and rectangles on white, each with another one in it."""
+    """Yield ellipses and rectangles on white, each with another shape in it."""
     for _ in range(_NUM_OBJECTS):
         image = Image.new("RGB", (160, 160), "white")
         drawing = ImageDraw.Draw(image)

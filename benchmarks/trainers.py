@@ -236,7 +236,7 @@ def _save(folder: pathlib.Path) -> None:
     from exact_resume.checkpoints.async_writer import best_interval
 
     _thread.steps = _Steps(_Turns(), True)
-    # Fewer steps than a turn, which nobody would give back.
+    # Fewer steps than a turn, which no other turn would give back.
     _hugging_face(folder, _TURN - 1, True, num_units=3150, save_every_steps=3)
     lines: Iterable[Any] = (json.loads(line) for path in folder.glob("events/*.jsonl") for line in path.open())
     saves = [each for each in lines if each["event"] == "save"]

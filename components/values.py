@@ -68,5 +68,5 @@ def _is_known(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def from_values(kind: Callable[..., T], values: Mapping[str, Any]) -> T:
-    """Return a dataclass of a kind, with those of the values that it has a field for."""
+    """Return a dataclass of a kind with the values for which it has a field."""
     return kind(**{name: values[name] for name in inspect.signature(kind).parameters if name in values})

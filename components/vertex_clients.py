@@ -28,7 +28,7 @@ _LOCAL_PROJECT = "local-project"
 """Any id will do: the local registry belongs to a work folder."""
 
 _SECONDS = 60.0
-"""For one answer; the clients' own limit of 5 s is too short for a service that is starting."""
+"""Limit for one answer; the clients' own limit of 5 s is too short for a service that is starting."""
 
 _PAUSES_SECONDS = (1.0, 4.0, 16.0)
 """Between the attempts of a call."""
@@ -39,7 +39,7 @@ _ADVICE = {
     404: "",
     429: "; run the pipeline again later, or request more quota",
 }
-"""By status code."""
+"""Advice by status code."""
 
 _PROJECT_VARIABLES = ("GOOGLE_CLOUD_PROJECT", "CLOUD_ML_PROJECT_ID")
 """The project of a step; its credentials name the service's own. In the order of google-cloud-aiplatform 1.165."""

@@ -32,9 +32,9 @@ def release(
     """Add the steps from `compare` on.
 
     Args:
-        checkpoint_directory: Of the run.
+        checkpoint_directory: Checkpoint folder of the run.
         dataset: The dataset written by `prepare`.
-        settings: Of the compilation.
+        settings: Settings of the compilation.
         evaluated: Outputs of `evaluate`.
         values: All settings and parameters of the pipeline, by name.
     """
@@ -53,7 +53,7 @@ def register(
 
     Args:
         comparison: Outputs of `compare`.
-        settings: Of the compilation.
+        settings: Settings of the compilation.
         values: Settings, parameters and outputs of earlier steps; a component takes those that it has an input for.
         export: Component that describes the upload.
         record: Component that completes it, from `registered_model` or `registered_version`.

@@ -73,7 +73,7 @@ class Resources:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Notification:
-    """Where the end of a run is sent: by Google's e-mail operation, or by the step `summary`."""
+    """Recipients of a message at the end of a run: by Google's e-mail operation, or by the step `summary`."""
 
     notify_webhook: str = setting("Secret with a webhook's address: projects/PROJECT/secrets/NAME.", default="")
     notify: list[str] = setting("E-mail addresses for Google's notification, up to 3.", default_factory=list)  # noqa: RUF009
@@ -141,7 +141,7 @@ class Settings:
         return {field.name: getattr(getattr(self, group), field.name) for group, field in _fields()}
 
     def fixed(self, parameters: Collection[str]) -> dict[str, Any]:
-        """Return the constants of machines, comparison, deployment and resources: what is not a parameter."""
+        """Return the constants of machines, comparison, deployment and resources that are not parameters."""
         groups = (self.machines, self.criteria, self.serving, self.resources)
         values = {name: value for group in groups for name, value in dataclasses.asdict(group).items()}
         return {name: value for name, value in values.items() if name not in parameters}

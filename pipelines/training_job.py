@@ -57,4 +57,4 @@ train_unless_finished = _job(signature.declare(_inputs, (), {})(_graph))
 train_with_labels_unless_finished = _job(
     signature.declare(_inputs, dataclasses.fields(_Labels), {"labels": inspect.Parameter.empty})(_graph)
 )
-"""Two, because an input for labels would be another one in every compiled file of the image pipeline."""
+"""A second component, because an input for labels would appear in every compiled file of the image pipeline."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
+from kfp import compiler
 
 import compile
 from pipelines.settings import Settings
@@ -69,6 +70,18 @@ def test_a_name_compiles_one_pipeline(compile_pipeline: Compile, tmp_path: pathl
     wrong = compile_pipeline("batch_predictoin")
     assert wrong.returncode == 2
     assert "no pipeline 'batch_predictoin'; did you mean batch_prediction?" in wrong.stderr
+
+
+def test_the_yaml_is_that_of_kfps_compiler_except_for_line_breaks_in_texts(
+    compile_pipeline: Compile, tmp_path: pathlib.Path
+) -> None:
+    compile_pipeline()
+    for name in ("batch_prediction", "image_training", "training"):
+        compiler.Compiler().compile(compile._PIPELINES[name](Settings()), str(tmp_path / f"{name}.yaml"))
+        own, theirs = (path.read_text() for path in (tmp_path / f"build/{name}.yaml", tmp_path / f"{name}.yaml"))
+        assert list(yaml.safe_load_all(own)) == list(yaml.safe_load_all(theirs))
+        # Comments, keys and their order, too.
+        assert re.sub(r"\s+|\\", "", own) == re.sub(r"\s+|\\", "", theirs)
 
 
 def test_json_and_yaml_hold_the_same_spec(compile_pipeline: Compile, tmp_path: pathlib.Path) -> None:

@@ -361,14 +361,28 @@ def test_the_page_on_architecture_names_what_exists() -> None:
 
 
 def test_a_change_of_each_kind_has_the_files_of_the_page() -> None:
-    """A fault is named in the files of its row alone, a column in one."""
-    words = {
-        "Action.MAINTENANCE": {"jobs/faults/faults.py", "jobs/faults/injector.py"},
-        'Field("pipeline"': {"console/runs/row.py"},
+    """What exists of each kind is named in the files of its row, and beside them only by code that uses it."""
+    localvertex, prove = "packages/localvertex/localvertex", "packages/localvertex/localvertex/prove/disturbance.py"
+    examples = {
+        "An operation of Google's": ("ModelGetExecutor", [localvertex], set()),
+        "A fault": ("Action.MAINTENANCE", [localvertex], {prove}),
+        "A column of the console's list": ('Field("pipeline"', [localvertex], set()),
+        "A hyperparameter": (
+            "warmup_fraction",
+            ["components", "pipelines", "trainer"],
+            {"trainer/learner/optimizers.py", "trainer/models/recipes.py"},
+        ),
     }
-    folder = ROOT / "packages" / "localvertex" / "localvertex"
-    for word, expected in words.items():
-        named = {str(path.relative_to(folder)) for path in folder.rglob("*.py") if word in path.read_text()}
-        assert expected <= named
-        # Beside the files of the row, what shows a fault by its action and what proves with it.
-        assert named - expected <= {"show/view/live.py", "prove/disturbance.py"}, named
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    for kind, (word, folders, users) in examples.items():
+        row = re.search(rf"^- {kind}: (.*?)(?=^- )", text, flags=re.M | re.S)
+        assert row is not None, kind
+        files = [
+            re.sub(r"^[LBE](?=/)", lambda match: _SHORT[match[0]], each) for each in re.findall(r"`(\S+/\S*)`", row[1])
+        ]
+        paths = [path for folder in folders for path in (ROOT / folder).rglob("*.py") if word in path.read_text()]
+        named = {str(path.relative_to(ROOT)) for path in paths}
+        of_row = {each for each in named if any(each == file or each.startswith(f"{file}") for file in files)}
+        assert named - of_row == users, kind
+        # A file of the row that is code is needed.
+        assert {file for file in files if file.endswith(".py")} <= of_row, kind

@@ -116,10 +116,10 @@ class TrainConfig:
         check_all(self)
         if self.minimum_accuracy_gain and not self.patience:
             raise UserError(
-                f"minimum_accuracy_gain={self.minimum_accuracy_gain:g} has no effect without patience; give patience,"
-                " too"
+                f"minimum_accuracy_gain={self.minimum_accuracy_gain:g} has no effect without patience; give patience"
+                " as well"
             )
-        # Equal recipes are one run, and a preset that changes is another one.
+        # Equal recipes are one run; a preset that changes is a different run.
         given = recipes.parse(self.recipe)
         models.check(self.model, self.weights, "head" if given.fine_tuning else self.trainable)
         object.__setattr__(self, "recipe", given.text)

@@ -39,7 +39,7 @@ def evaluate(
         predictions_path: File for the predictions on validation and test images, as JSON Lines; empty for none.
         is_noted: Whether to judge the score against a constant answer, and to note it next to the checkpoints
             (`trainer.results.outcome`).
-        minimum_score: Below this score (0 to 1), the metrics have a `reason` why the run makes no model.
+        minimum_score: Score (0 to 1) below which the metrics have a `reason` why the run makes no model.
 
     Raises:
         UserError: There is no validated checkpoint, or the run was trained on another dataset.
@@ -109,7 +109,7 @@ def _judged(
     """Compare the model with the constant answer on the test images that are evidence.
 
     Returns:
-        The score on these images, or on all if there are none, and the verdict.
+        The score on these images, or on all images without them, and the verdict.
     """
     try:
         found = evidence.of(staged, evidence.seen_by("model", storage.join(checkpoint_directory, seen.FILE)))

@@ -35,7 +35,7 @@ def export(*, checkpoint_directory: str, dataset_directory: str, output_director
     """Export the checkpoint that was best on the validation split, after a trial of it behind the server.
 
     Args:
-        checkpoint_directory: Of the run.
+        checkpoint_directory: Checkpoint folder of the run.
         dataset_directory: The dataset that the run was trained on.
         output_directory: A new or empty folder, local or gs://.
 
@@ -43,7 +43,7 @@ def export(*, checkpoint_directory: str, dataset_directory: str, output_director
         The metadata: run, step, model, temperature, sizes, and the largest difference of a served probability.
 
     Raises:
-        UserError: There is no validated checkpoint, the dataset is another one, or the folder is not empty.
+        UserError: There is no validated checkpoint, the dataset has changed, or the folder is not empty.
         TrainingError: The served model gives other probabilities than the trained one, or its server fails.
     """
     command_line.set_environment()

@@ -34,7 +34,7 @@ def _ask() -> str:
     """Return the image file that the user types.
 
     Raises:
-        UserError: There is none.
+        UserError: No file was typed.
     """
     with contextlib.suppress(EOFError):
         if path := input("Image file: ").strip():

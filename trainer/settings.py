@@ -20,7 +20,7 @@ def setting(help_text: str, kind: Any = None, *, is_later: bool = False, **optio
     """Return a field.
 
     Args:
-        help_text: For command lines, settings files and the descriptions of pipelines.
+        help_text: Description for command lines, settings files and the descriptions of pipelines.
         kind: The values that it may have; None: the dataclass itself checks it.
         is_later: Whether earlier runs did not have it, so that its default does not change the identity of a run.
         **options: Those of `dataclasses.field`.

@@ -1,7 +1,7 @@
 """Trains with faults at random moments: `python -m benchmarks.soak.training --num-faults 100 --seed 1`.
 
 Each part is a short exact training on one device, or of two workers in turns, with one to three faults. After each
-fault the same job or another one is started. In the end weights, batch digests, best step and result are those of an
+fault the same job or a new job is started. In the end weights, batch digests, best step and result are those of an
 undisturbed run; what is refused is refused by name and changes nothing.
 """
 

@@ -1,1 +1,1 @@
-"""The steps of the pipeline for any training code, which is known by what it writes (docs/any-training.md)."""
+"""The steps of the pipeline for any training code, which they know only by its output files (docs/any-training.md)."""

@@ -1,4 +1,4 @@
-"""What training code wrote about its model: `result.json` and, optionally, predictions; and what of it is evidence.
+"""Reads what training code wrote about its model: `result.json` and, optionally, predictions that are evidence.
 
 A copy is in the folder `evaluation` of each registered model, so that the next model can be compared with it.
 """
@@ -75,7 +75,7 @@ class Examples:
     problem: str = ""
     """Why these examples decide nothing; empty: they do."""
     notes: tuple[str, ...] = ()
-    """What was left out, or counted as wrong."""
+    """Remarks on examples that were left out, or counted as wrong."""
 
 
 def examples(
@@ -87,8 +87,8 @@ def examples(
     seen, counts as wrong. Otherwise its own test examples decide, with the champion's answers in a file beside them.
 
     Args:
-        own: Of the new model.
-        champion: Of the champion; None: the new model's examples alone.
+        own: Predictions of the new model.
+        champion: Predictions of the champion; None: the new model's examples alone.
         answer: Field with the answer; a line without it is no answer.
         fewest: Fewest examples that decide.
     """
@@ -215,7 +215,7 @@ def read_of_model(model_directory: str) -> Evidence:
 
 
 def give_to_model(folder: str, model_directory: str) -> None:
-    """Copy the evidence into the folder of the model, in place of that of a model that it was started from."""
+    """Copy the evidence into the folder of the model, in place of its parent model's evidence."""
     for name in (RESULT_FILE, PREDICTIONS_FILE):
         source, target = storage.join(folder, name), storage.join(model_directory, _FOLDER, name)
         if storage.exists(source):

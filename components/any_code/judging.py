@@ -21,7 +21,7 @@ from trainer.results import outcome
 from trainer.results.baseline import Verdict
 
 _TOLERANCE = 0.005
-"""Of a figure beside its own predictions, absolute up to 1 and relative above: rounding to two places."""
+"""How far a figure may be from its own predictions, absolute up to 1 and relative above: two decimal places."""
 
 
 def compare(
@@ -44,10 +44,10 @@ def compare(
     Args:
         comparison: File for the HTML page.
         metrics: Receives the figures.
-        checkpoint_directory: Of the run.
-        base_output_directory: Of the run.
-        run_id: Of the run.
-        inputs_sha256: Of the run.
+        checkpoint_directory: Checkpoint folder of the run.
+        base_output_directory: Output folder of the run.
+        run_id: Id of the run.
+        inputs_sha256: Digest of the inputs of the run.
         model_name: Display name in the Model Registry; empty: nothing is compared and registered.
         serving_image: Container image to register the model with.
         deploy_endpoint: Display name of the endpoint for a promoted model; empty: it is not deployed.
@@ -171,7 +171,7 @@ def _judge(own: Evidence, goal: Goal, value: float) -> Result:
         return dataclasses.replace(WITHOUT_CHAMPION, reason=unchecked)
     found = examples(own, answer=measure.answer)
     if not found.labels:
-        reason = "no test example is unseen: all ids are of other splits, too"
+        reason = "no test example is unseen: all ids are in other splits as well"
         return Result(is_promoted=False, reason=reason, promotion=labels.UNDECIDED)
     judged = measure.judge(found)
     if judged.verdict != Verdict.BETTER:

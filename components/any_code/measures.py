@@ -1,4 +1,4 @@
-"""What predictions show: the value of a metric, whether the model has learnt anything, and which model is better.
+"""Judges predictions: the value of a metric, whether the model has learnt anything, and which model is better.
 
 Classes are judged as in the image pipeline. Numbers and scores are compared with the best constant answer, and with the
 model's own answers shuffled; two models with a permutation test, which exchanges both models' answers.
@@ -28,7 +28,7 @@ _SEED = 20_261_123
 _SMALLEST = 1e-15
 """Probability that a logarithm can take."""
 _MAX_CLASSES = 20
-"""Of a metric with an unknown name; more different numbers are measurements."""
+"""Labels of a metric with an unknown name are classes up to this number; more are measurements."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +40,7 @@ class _Classes:
     """Takes the numbers of right answers, examples and answers per class [K]; None: the accuracy itself."""
     is_error: bool = False
     has_other_averages: bool = False
-    """Whether the metric may also be the weighted mean, or that of one of two classes."""
+    """Whether the metric may also be the weighted mean, or the value of one of two classes."""
     answer: str = "prediction"
     """Field of the lines with the answer."""
 
@@ -56,7 +56,7 @@ class _Classes:
         if self.rates is None:
             return [1 - accuracy if self.is_error else accuracy]
         rates = self.rates(right, count, predicted)
-        # scikit-learn counts classes that are only answered, too.
+        # scikit-learn includes classes that occur only in the answers.
         num_all = len({*found.labels, *(line["prediction"] for line in found.own if line)})
         values = [rates.mean(), rates.sum() / num_all]
         if self.has_other_averages:

@@ -1,4 +1,4 @@
-"""What the names of metrics mean: in which direction they are better, in which range they lie, and what shows them.
+"""The meaning of the names of metrics: their better direction, their range, and the predictions that show them.
 
 Names are compared in lower case, with `_` for other separators, and without `val_`, `test_` and the like.
 """

@@ -1,4 +1,4 @@
-"""The step `plan`: what is trained, on which machines, and whether that has been done already."""
+"""The step `plan`: decides what to train on which machines, and whether that was done already."""
 
 import json
 import pathlib
@@ -48,7 +48,7 @@ def check(values: Mapping[str, Any], *, region: str) -> tuple[dict[str, Any], Ma
     """Check the values of all steps, and return the request, the machines and the warnings.
 
     Args:
-        values: By the names of the pipeline's parameters and settings.
+        values: Values by the names of the pipeline's parameters and settings.
         region: Vertex AI region, e.g. us-central1.
 
     Raises:
@@ -84,7 +84,7 @@ def plan(*, report: str, region: str, pipeline_root: str, **values: Any) -> Code
         report: Path of the HTML file to write.
         region: Vertex AI region, e.g. us-central1.
         pipeline_root: Folder or gs:// prefix; its `training/<run id>` outlives this run.
-        **values: By the names of the pipeline's parameters and settings.
+        **values: Values by the names of the pipeline's parameters and settings.
 
     Raises:
         UserError: A value is wrong, or Vertex AI would refuse the machines.

@@ -29,9 +29,9 @@ def export(
     """Give the model its evidence.
 
     Args:
-        checkpoint_directory: Of the run.
-        base_output_directory: Of the run, with the model in `model`.
-        labels: Of the user.
+        checkpoint_directory: Checkpoint folder of the run.
+        base_output_directory: Output folder of the run, with the model in `model`.
+        labels: Labels that the user gave.
         serving_image: Prediction container image, with its own server.
         model_name: Display name in the Model Registry.
         region: Region of the registry.

@@ -1,4 +1,4 @@
-"""What is trained: lists and mappings as a user gave them, checked before anything costs money."""
+"""The training request: lists and mappings as a user gave them, checked before anything costs money."""
 
 import dataclasses
 import math
@@ -86,7 +86,7 @@ class Goal:
 
     @property
     def meaning(self) -> Meaning:
-        """What is known about the metric; for any other name the direction that the user gave."""
+        """Return the meaning of the metric; for an unknown name, its direction is the one that the user gave."""
         return meaning_of(self.metric) or Meaning(direction=self.direction, measure="any", is_claim_checked=False)
 
     def check(self, what: str, value: float) -> float:
@@ -129,7 +129,7 @@ def read(values: Mapping[str, Any]) -> dict[str, Any]:
             if not re.fullmatch(key_pattern, key) or not re.fullmatch(pattern, each, re.DOTALL):
                 raise UserError(f"{name}.{key} is not valid; expected {expected}")
     if both := sorted(found["environment"].keys() & found["secrets"].keys()):
-        raise UserError(f"environment.{both[0]} is in secrets, too; remove one of them")
+        raise UserError(f"environment.{both[0]} is in secrets as well; remove one of them")
     return found
 
 

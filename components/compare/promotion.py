@@ -1,4 +1,4 @@
-"""Decides whether a new model is promoted: it finds the champion in the Model Registry and compares both."""
+"""Decides whether a new model is promoted: finds the champion in the Model Registry and compares the two models."""
 
 import dataclasses
 import functools
@@ -83,7 +83,7 @@ def compare(
 
     Args:
         dataset: The dataset that the run was trained on.
-        checkpoint_directory: Of the run.
+        checkpoint_directory: Checkpoint folder of the run.
         source: Source of the dataset, read again if the champion has another image size.
         model_name: Display name in the Model Registry.
         force_promotion: Whether to promote the model regardless of both comparisons.
@@ -134,8 +134,8 @@ def conclude(
     Args:
         comparison: File for the HTML page.
         metrics: Receives the figures.
-        checkpoint_directory: Of the run.
-        run_id: Of the run.
+        checkpoint_directory: Checkpoint folder of the run.
+        run_id: Id of the run.
         model_name: Display name in the Model Registry.
         serving_image: Container image to register the model with; another image makes a new version.
         region: Region of the Model Registry.

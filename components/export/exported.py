@@ -38,7 +38,7 @@ def export(
     """Export the model, see `trainer.export.export`.
 
     Args:
-        checkpoint_directory: Of the run.
+        checkpoint_directory: Checkpoint folder of the run.
         dataset: The dataset that the run was trained on.
         model: A new or empty folder, local or gs://.
         model_name: Display name in the Model Registry; empty if the model is not to be registered.

@@ -1,1 +1,1 @@
-"""The step `plan`: what is trained, on which machines, and whether anything is left to do."""
+"""The step `plan`: decides what to train on which machines, and whether anything is left to do."""

@@ -24,7 +24,7 @@ class Release:
     model_name: str
     """Display name in the Model Registry."""
     serving_image: str
-    """As the parameter gives it."""
+    """The value of the parameter."""
     region: str
     minimum_score: float
     """Minimum of the metric on the test split, 0 to 1."""
@@ -73,7 +73,7 @@ def _is_of(registration: Any, release: Release) -> bool:
 def _registration_state(noted: Notes, release: Release, registry: Registry, checkpoint: str) -> str:
     """Return the state of a registered version; empty if it was deleted or has yet to be deployed.
 
-    After the deletion of a whole model, another one may have its name, so the label of the checkpoint counts, too.
+    After the deletion of a whole model, another model may have its name, so the label of the checkpoint must match.
     """
     name = str(noted.registration["resource_name"])
     model, _, number = name.partition("@")
@@ -99,7 +99,7 @@ def _not_deployed(noted: Notes, endpoint: str, version: Version, versions: list[
     """Return why a version is not deployed; empty if its deployment resumes.
 
     A version that is not the champion is deployed only if its own failed deployment gave the aliases back: a user who
-    promoted another one by hand wants that one.
+    promoted another version by hand wants that version.
     """
     if noted.comparison.get("promotion") == UNDECIDED and CHAMPION not in version.aliases:
         return f"registered as {version.name}, not deployed: {noted.comparison.get('reason')}"

@@ -1,4 +1,4 @@
-"""What `plan` reports: the page with the machines, the findings of their check and the configuration, and its log."""
+"""The reports of `plan`: the page with the machines, the findings of their check and the configuration, and its log."""
 
 import pathlib
 from collections.abc import Iterable, Mapping

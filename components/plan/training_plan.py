@@ -1,4 +1,4 @@
-"""The training plan: what is computed, on which machines, and whether that has been done already."""
+"""The training plan: what to compute on which machines, and whether that was done already."""
 
 import dataclasses
 import functools
@@ -25,7 +25,7 @@ from trainer.learner import libraries
 from trainer.models import recipes
 
 _RESERVED_GB = 40
-"""For the system, the container image (about 15 GB with CUDA) and logs; an estimate with room to spare."""
+"""Room for the system, the container image (about 15 GB with CUDA) and logs; a generous estimate."""
 _COPIED = ("train", "validation")
 """The splits that `trainer.data.staging` copies in a training job."""
 

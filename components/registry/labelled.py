@@ -1,4 +1,4 @@
-"""What models and endpoints have in common: the pipeline's own are found by their display name and its label."""
+"""Find the pipeline's own models and endpoints by their display name and its label."""
 
 import json
 from collections.abc import Callable, Iterable
@@ -15,7 +15,7 @@ class Labelled:
     """Resources that a step reaches.
 
     Args:
-        region: Of the resources.
+        region: Region of the resources.
         pipeline_root: Pipeline root of the run, which is local in a local run.
     """
 
@@ -29,7 +29,7 @@ class Labelled:
 
     def named(self, method: Callable[..., Any], display_name: str, *, what: str) -> list[Any]:
         """Return the resources that a list method finds by their display name; see `call` for `what`."""
-        # As it is: not every reader of filters knows the escapes of JSON. `*` in the name finds others, too.
+        # As it is: not every reader of filters knows the escapes of JSON. `*` in the name finds other names as well.
         condition = f"display_name={json.dumps(display_name, ensure_ascii=False)}"
         found: list[Any] = call(method, {"parent": self.parent, "filter": condition}, what=what)
         return [each for each in found if each.display_name == display_name]

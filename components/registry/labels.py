@@ -4,7 +4,7 @@ PROJECT_LABEL = ("managed-by", "vertex-gpu-training")
 """On each model that these pipelines register; they do not touch models without it."""
 CHAMPION = "champion"
 ALIASES = (CHAMPION, "default")
-"""Of the version in use: `default` is the service's own, and cannot be taken from a model."""
+"""Aliases of the version in use; `default` belongs to the service, and cannot be taken from a model."""
 
 RUN_ID, CHECKPOINT, DATASET, PROMOTION = "run-id", "checkpoint", "dataset", "promotion"
 VERSION_KEYS = (RUN_ID, CHECKPOINT, DATASET, PROMOTION)

@@ -136,7 +136,7 @@ class Registry(Labelled):
         """Return a version of the pipeline's model; it has files.
 
         Args:
-            display_name: Of the model.
+            display_name: Display name of the model.
             version: Number or alias.
 
         Raises:

@@ -58,10 +58,10 @@ def put_live(
         registered_version: Resource name of the version, projects/P/locations/R/models/ID@NUMBER.
         checkpoint_directory: Checkpoint folder of the run.
         trial: Returns the live prediction.
-        region: Of the model and the endpoint.
+        region: Region of the model and the endpoint.
         pipeline_root: Pipeline root of the run.
         deploy_endpoint: Display name of the endpoint.
-        service_account: Of the replicas; empty for the default one.
+        service_account: Service account of the replicas; empty for the default one.
         **machines: Fields of `ServingMachines`.
 
     Returns:
@@ -208,7 +208,7 @@ def _roll_back(
 def _champion_before(registry: Registry, serving: str, checkpoint_directory: str) -> str:
     """Return the version that gets the aliases back; empty for none.
 
-    A user may have deployed another one than the champion by hand, including one that was never promoted.
+    A user may have deployed a version other than the champion by hand, even one that was never promoted.
     """
     versions = {each.name: each for each in registry.versions(serving.partition("@")[0])}
     compared = str(outcome.notes(checkpoint_directory).comparison.get("champion"))

@@ -1,4 +1,4 @@
-"""Endpoints, and what is deployed to them, through Vertex AI's API."""
+"""Endpoints and their deployed models, through Vertex AI's API."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ class Deployed:
     """A version on an endpoint."""
 
     id: str
-    """Of the DeployedModel."""
+    """Id of the DeployedModel."""
     model: str
     """Resource name of the model, without a version."""
     number: str
@@ -103,7 +103,7 @@ class Endpoints(Labelled):
         return endpoint
 
     def deployed_models(self, endpoint: str) -> list[Deployed]:
-        """Return what is deployed to an endpoint, the oldest first."""
+        """Return the models that are deployed to an endpoint, the oldest first."""
         found = call(self._client.get_endpoint, {"name": endpoint}, what=f"{endpoint} cannot be read")
         split = dict(found.traffic_split)
         listed = [
@@ -126,9 +126,9 @@ class Endpoints(Labelled):
         Args:
             endpoint: Its resource name.
             version: Resource name with the number.
-            name: Display name of what is deployed.
+            name: Display name of the deployed model.
             resources: The field `dedicated_resources`.
-            service_account: Of the replicas; empty for the default one.
+            service_account: Service account of the replicas; empty for the default one.
         """
         what = f"{version} cannot be deployed to {endpoint}"
         request = {

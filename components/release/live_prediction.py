@@ -25,7 +25,7 @@ class WrongAnswerError(TrainingError):
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """A live prediction: what is sent, and how the answers are compared."""
+    """A live prediction: the request, and the comparison of the answers."""
 
     instances: Sequence[Any]
     """Instances of one request; empty: the version is not tried."""
@@ -40,7 +40,7 @@ class Expected:
     file_name: str
     image_bytes: bytes
     label: str
-    """Of the most probable class."""
+    """Name of the most probable class."""
     probability: float
     class_index: int
 

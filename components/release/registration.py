@@ -65,7 +65,7 @@ def complete(
 ) -> Recorded:
     """Complete the registration of a version, make it the champion, and note it; a second call changes nothing.
 
-    If the champion is another one than `compare` has found, the models are compared here.
+    If the champion has changed since `compare`, the models are compared here.
 
     Args:
         registered_version: Version that an earlier run has uploaded, projects/.../models/ID@VERSION; or empty.
@@ -74,7 +74,7 @@ def complete(
         confusion_matrix: Metadata of kfp's ClassificationMetrics; None for metrics of any name, which no schema has.
         decision: Receives the reason why the version is the champion or not.
         is_promoted: Whether the version is to become the champion.
-        champion: Version that it was compared with; empty: there was none.
+        champion: Version that it was compared with; empty: there was no champion.
         against: Compares the model with another champion.
         checkpoint_directory: Checkpoint folder of the run.
         model_name: Display name in the registry.

@@ -44,11 +44,11 @@ def take_over(registry: Registry, version: str, *, compared: str, wins: Callable
     Args:
         registry: The Model Registry.
         version: Resource name of the version.
-        compared: Champion that it was compared with, and is to replace; empty: there was none.
+        compared: Champion that it was compared with, and is to replace; empty: there was no champion.
         wins: Compares it with another champion; called once for each.
 
     Returns:
-        Resource name of the champion; empty if there is none.
+        Resource name of the champion; empty without a champion.
 
     Raises:
         NotHolder: This process was frozen, and another run has the turn.

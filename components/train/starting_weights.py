@@ -29,7 +29,7 @@ def resolve(config: TrainConfig, data: Dataset, *, training: str, region: str) -
     """Resolve a reference to weights, check that they fit, and copy them, so that their source may be deleted.
 
     Args:
-        config: As the user gave it.
+        config: The user's configuration.
         data: The dataset of the training.
         training: Folder or gs:// prefix with the folders of all runs.
         region: Region of the Model Registry.

@@ -29,7 +29,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("packages", nargs="+", choices=_EXTRAS, metavar="PACKAGE", help=f"one of {', '.join(_EXTRAS)}")
     parser.add_argument("--marker", default="not slow", help="which tests, as for pytest -m (default: %(default)r)")
-    parser.add_argument("--whole", action="store_true", help="run those tests, too, that `make test` suffices for")
+    parser.add_argument("--whole", action="store_true", help="also run the tests for which `make test` suffices")
     options = parser.parse_args(arguments)
     for name in options.packages:
         python = _environment(name, _wheel(name))

@@ -58,7 +58,7 @@ def _deployment_lines(step: Step, location: Location) -> Iterator[str]:
     """Yield what this project's step `deploy` requests, which costs money."""
     values = {name: held.value for name, held in step.inputs.items() if name.startswith("deploy_")}
     name = values.get("deploy_endpoint")
-    # `record` has the endpoint, too, and the steps that check the machines have those.
+    # `record` also has the endpoint, and the steps that check the machines have the machines.
     if not name or not {"registered_version", "deploy_machine_type"} <= step.inputs.keys():
         return
     shown = repr(name) if is_known(name) else "known only at run time"

@@ -39,7 +39,7 @@ class Schedule:
     name: str
     """Display name, by which the schedule is found again."""
     cron: str
-    """In the format of the API, with the zone: TZ=Europe/Berlin 0 3 * * 1."""
+    """Cron in the format of the API, with the zone: TZ=Europe/Berlin 0 3 * * 1."""
     location: Location
     job: Mapping[str, Any]
     """PipelineJob in the format of the REST API."""

@@ -1,4 +1,4 @@
-"""Training code whose test set is another one each week; it also predicts with the champion's model.
+"""Training code whose test set changes each week; it also predicts with the champion's model.
 
 Usage: `weekly_training.py WEEK ERRORS`: the share of the training examples with a wrong label.
 """

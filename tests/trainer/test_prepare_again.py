@@ -1,5 +1,8 @@
 """An incremental run makes the same bytes as a full run."""
 
+import contextlib
+import dataclasses
+import json
 import os
 import random
 import shutil
@@ -12,11 +15,16 @@ from PIL import features
 
 from localvertex._base.userinput.errors import UserError
 from tests.support.growing import InBucket, Local, Place, change, content, fill, png, run
+from trainer.data.dataset import load
 from trainer.data.preparing import attempt, dataset_files, image_list, parts, prefixes, versions
 from trainer.data.preparing.previous import rows as previous_rows
+from trainer.data.preparing.previous.dataset import PreviousDataset
+from trainer.data.preparing.previous.history import HistoryEntry, Unusable
 from trainer.data.preparing.previous.rows import gather
+from trainer.data.preparing.rows import from_values
 from trainer.data.sources import opening
 from trainer.data.splits import SPLITS
+from trainer.data.stored.records import parse
 from vertex_testing.cloud_storage.server import CloudStorage
 
 NOTHING_READ = "note: 0 images read"
@@ -119,6 +127,57 @@ def test_only_new_images_are_read(local: Local, read: list[str], capsys: pytest.
     assert metadata["num_read"] == 1
     assert "note: 1 images read" in capsys.readouterr().err
     assert content(local, "one") == before
+
+
+def test_a_class_before_all_others_gives_every_record_another_label(local: Local) -> None:
+    run(local, "one")
+    for number in range(4):
+        local.write(f"source/0/{number}.png", png(5000 + number))
+    assert run(local, "two")["num_read"] == 4
+    run(local, "full", reread=True)
+    assert content(local, "two") == content(local, "full")
+
+
+def test_labels_that_a_manifest_exchanges_change_the_records_of_equal_images_too(local: Local) -> None:
+    for number in range(3):
+        local.write(f"source/b/copy{number}.png", local.read("source/a/0.png"))
+    paths = local.paths("source")
+
+    def manifest(labels: dict[str, str]) -> bytes:
+        return "".join(f"{local.address}/source/{path},{labels[path[0]]}\n" for path in paths).encode()
+
+    options = {"source": f"{local.address}/all.csv"}
+    local.write("all.csv", manifest({"a": "a", "b": "b"}))
+    assert run(local, "one", **options)["num_read"] == len(paths) == 27
+    local.write("all.csv", manifest({"a": "b", "b": "a"}))
+    assert run(local, "two", **options)["num_read"] == 0
+    run(local, "full", reread=True, **options)
+    assert content(local, "two") == content(local, "full")
+    labels = {split: [record.label for record in load(f"{local.address}/two").records(split)] for split in SPLITS}
+    assert labels != {
+        split: [record.label for record in load(f"{local.address}/one").records(split)] for split in SPLITS
+    }
+
+
+def test_a_record_of_another_image_is_never_taken(local: Local, tmp_path: Path) -> None:
+    run(local, "one")
+    (history_file,) = (local.folder / "root").rglob("latest.json")
+    (entry,) = json.loads(history_file.read_text())
+    (tmp_path / "scratch").mkdir()
+    with contextlib.closing(PreviousDataset(HistoryEntry(**entry), tmp_path / "scratch", image_size=16)) as previous:
+        rows = sorted((from_values(values) for values, _ in previous.rows()), key=lambda row: row.content_hash or "")
+        for split in SPLITS:
+            own = [
+                dataclasses.replace(row, offset=number)
+                for number, row in enumerate(r for r in rows if r.origin == split)
+            ]
+            taken = list(previous.records(own))
+            assert [parse(each).file_name for each in taken] == [row.name for row in own]
+            # In any order, as the next dataset may have other splits.
+            assert list(previous.records(own[::-1])) == taken[::-1]
+            for wrong in ({"offset": own[1].offset}, {"name": own[1].name}, {"content_hash": own[1].content_hash}):
+                with pytest.raises(Unusable, match=r"has another image for"):
+                    list(previous.records([dataclasses.replace(own[0], **wrong)]))
 
 
 @pytest.mark.slow

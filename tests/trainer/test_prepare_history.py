@@ -136,7 +136,7 @@ def test_another_format_of_prepared_data_has_a_history_of_its_own(
 @pytest.mark.parametrize(("ctime_ns", "is_settled"), [(8 * 10**9, False), (8 * 10**9 + 1, True), (7 * 10**9, True)])
 def test_times_of_whole_seconds_may_hide_a_change_for_longer(ctime_ns: int, is_settled: bool) -> None:
     identity: dict[str, Any] = {"size": 1, "ctime_ns": ctime_ns}
-    assert bool(rows._key(identity, 9 * 10**9 + 5 * 10**8)) == is_settled
+    assert rows._is_settled(identity, 9 * 10**9 + 5 * 10**8) == is_settled
 
 
 def test_other_files_are_not_taken_for_a_dataset_that_was_never_published(local: Local) -> None:

@@ -20,7 +20,7 @@ from trainer.data.preparing import image_list
 from trainer.data.preparing.quality import likeness, signatures
 
 FILE = "seen_images"
-"""In a checkpoint folder, a folder with starting weights, and `assets.extra` of an exported model."""
+"""File in a checkpoint folder, a folder with starting weights, and `assets.extra` of an exported model."""
 SECOND = "_perceptual"
 """End of the second file's name."""
 _THIRD = "_signatures"
@@ -43,7 +43,7 @@ class SeenImages:
     hashes: Hashes
     """Perceptual hashes int8 [N, 64], sorted and each once."""
     described: signatures.Bytes = dataclasses.field(default_factory=lambda: signatures.unpacked([]))
-    """Signatures uint8 [M, 968], sorted and each once, of as many of them as are known."""
+    """Signatures uint8 [M, 968] of the images whose signature is known, sorted and without repetition."""
 
     def includes(self, lines: Sequence[Mapping[str, Any]]) -> npt.NDArray[np.bool_]:
         """Return for each line [N] of an image list whether its image, or a near-duplicate of it, was seen.
@@ -156,7 +156,7 @@ def record(checkpoint_directory: str, data: Dataset, sources: list[str]) -> str:
     """Write what a training sees, at its start; a resumed one keeps the file, because its source may be gone.
 
     Args:
-        checkpoint_directory: Of the training.
+        checkpoint_directory: Checkpoint folder of the training.
         data: Its dataset.
         sources: Files of the models whose weights it starts from.
 

@@ -129,9 +129,9 @@ def resolve(config: TrainConfig, folder: str, checkpoint_directory: str) -> tupl
     """Resolve run:FOLDER for a training that was not planned, once for its checkpoint folder.
 
     Args:
-        config: As given.
+        config: The configuration as given.
         folder: Value of --starting-weights.
-        checkpoint_directory: Of the training.
+        checkpoint_directory: Checkpoint folder of the training.
 
     Returns:
         The configuration with the SHA-256 of the weights, and the folder with the weights.

@@ -65,8 +65,8 @@ def write(path: str, metrics: MutableMapping[str, Any], folder: str, address: st
     Args:
         path: File of the page; empty for none.
         metrics: Receives the figures; stays empty without a readable previous dataset.
-        folder: Has the list of images of the previous dataset; empty if there is none.
-        address: Of the previous dataset.
+        folder: Folder with the list of images of the previous dataset; empty without a previous dataset.
+        address: Address of the previous dataset.
         directory: The new dataset.
     """
     if not path:

@@ -45,7 +45,7 @@ COMMENT, _SOS, _EOI = b"\xff\xfe", b"\xff\xda", b"\xff\xd9"
 _NUM_JFIF_BYTES, _NUM_SOS_BYTES = 20, 14
 """Length of the start of a JPEG with its first segment; of the segment before the coded pixels, for three channels."""
 _LARGE_PIXELS = 2**26
-"""Larger images than those of most cameras are decoded one at a time: each may take gigabytes."""
+"""Images above this size, larger than those of most cameras, are decoded one at a time: each may take gigabytes."""
 _BITS_PER_SAMPLE = 258
 """Tag of TIFF."""
 _COMPRESSION_TAG, _PHOTOMETRIC, _YCBCR = 259, 262, 6
@@ -129,7 +129,7 @@ def decode(data: bytes, max_pixels: int = _MAX_PIXELS) -> Image.Image:
 
 
 def decode_with_remarks(data: bytes, max_pixels: int = _MAX_PIXELS) -> tuple[Image.Image, list[str]]:
-    """Return what `decode` returns, and remarks on what is not used of the file."""
+    """Return the result of `decode`, and remarks on the unused parts of the file."""
     if not data:
         raise BadImage("the file is empty")
     try:
@@ -143,7 +143,7 @@ def decode_with_remarks(data: bytes, max_pixels: int = _MAX_PIXELS) -> tuple[Ima
         raise
     # Damaged files reach deep into Pillow's decoders, which raise almost anything.
     except Exception as error:
-        # Pillow refuses a file for a text, a colour profile or a list of previews, too (its issues 8348 and 8363).
+        # Pillow refuses a file even for a text, a colour profile or a list of previews (its issues 8348 and 8363).
         if len(bare := _without_metadata(data)) < len(data):
             return decode_with_remarks(bare, max_pixels)
         raise BadImage(_reason(error, data)) from error

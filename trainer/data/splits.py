@@ -10,7 +10,7 @@ from localvertex._base.userinput.errors import UserError
 
 SPLITS = ("train", "validation", "test")
 _FRACTION = 0.1
-"""Of the images in validation, and as many in test."""
+"""Share of the images in validation, and in test."""
 _FEW = 100
 """A class with fewer images has a tenth of them in each of the two, rounded: their hashes alone may give it none."""
 SALT = 0
@@ -50,7 +50,8 @@ class Splits:
     equal images are never in two splits. Test images have the lowest positions, validation images the next ones. In a
     class with fewer than 100 different images, test and validation each extend upwards until they have a tenth, at
     least one each of three. Only the previous dataset can tell which images were there before a class grew, so a
-    content keeps the split that it had there, unless the source gives it another one; without it, few images move.
+    content keeps the split that it had there, unless the source gives it another split. Without a previous dataset,
+    few images move.
     Splits of the source are kept; validation is taken from train where the source has none. Equal images in train and
     test of a source count as test.
     """

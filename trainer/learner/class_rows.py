@@ -37,9 +37,9 @@ def fit(
     Args:
         arrays: Values of the trained network's variables, in order.
         old_classes: L names.
-        variables: Those of the new network, with their initial values; the states of random numbers stay as they are.
+        variables: Variables of the new network, with their initial values; states of random numbers do not change.
         classes: K names.
-        name: Name of the network, of which another one is built if the classes differ.
+        name: Name of the network, which is built again if the classes differ.
         image_size: Height and width of its images, in pixels.
 
     Raises:

@@ -124,7 +124,7 @@ class Learner:
         self.use_xla(False)
 
     def _begin_phase(self) -> None:
-        """Train what is trainable now, with an optimizer of its own.
+        """Train the variables that are trainable now, with an optimizer of their own.
 
         So Adam's bias correction counts the steps since its zeros, and a frozen base has neither gradients nor momenta.
         """
@@ -319,7 +319,7 @@ class Learner:
 def _repeat(take: Callable[[], tf.Tensor], count: tf.Tensor, *, row_size: int) -> tf.Tensor:
     """Return the rows float32 [count, row_size] that `count` calls return, as a loop in the graph.
 
-    The count is a tensor, so that another one is not traced again.
+    The count is a tensor, so that another count is not traced again.
     """
 
     def write(number: tf.Tensor, rows: tf.TensorArray) -> tuple[tf.Tensor, tf.TensorArray]:

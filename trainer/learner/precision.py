@@ -1,4 +1,4 @@
-"""Which numbers the devices compute with; variables and sums stay float32."""
+"""The dtype in which devices compute; variables and sums stay float32."""
 
 import contextlib
 from collections.abc import Iterator

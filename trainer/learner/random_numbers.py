@@ -110,7 +110,7 @@ def _in_body(nodes: Sequence[Any], inputs: set[str]) -> Iterator[tuple[bool, str
 def _varying_nodes(nodes: Sequence[Any], inputs: set[str]) -> set[str]:
     """Return the nodes whose values depend on an input, or on a state that moves on by itself."""
     varying = inputs | {node.name for node in nodes if _is_stateful(node)}
-    # The network's own variables are inputs, so one that is read is another one, which no step changes.
+    # The network's own variables are inputs, so any other variable that is read is one that no step changes.
     others = [node for node in nodes if node.op != "ReadVariableOp"]
     size = -1
     # Until nothing is added: the nodes of a function may be in any order.

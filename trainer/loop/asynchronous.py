@@ -79,15 +79,15 @@ class AsynchronousLearner(Learner):
         """Connect to the servers and build the model there.
 
         Raises:
-            UserError: As for any learner, or a worker has several GPUs.
+            UserError: The reasons of any learner, or a worker has several GPUs.
         """
         with training.connecting():
             strategy = distribution.make(training.cluster)
             self._coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
         if strategy.num_replicas_in_sync > 1:
             raise UserError(
-                f"parameter servers support one GPU per worker, these have {strategy.num_replicas_in_sync}; give each"
-                " machine one, or train without parameter servers (worker pool 2)"
+                f"parameter servers support one GPU per worker, these workers have {strategy.num_replicas_in_sync};"
+                " give each machine one, or train without parameter servers (worker pool 2)"
             )
         arguments = training.learner_arguments()
         super().__init__(training.config, strategy, **arguments)

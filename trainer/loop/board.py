@@ -27,7 +27,7 @@ _SECONDS_BETWEEN_UPLOADS = 15.0
 _EXIT_TIMEOUT_SECONDS = 60.0
 """How long an exiting process waits for its last points to be written."""
 _MAX_NAME_LENGTH = 100
-"""With `/validation` it fits into the 128 characters that Vertex AI allows."""
+"""Limit of a name: with `/validation` it fits into the 128 characters that Vertex AI allows."""
 _numbers = itertools.count()
 """Distinguish the files of a process."""
 
@@ -126,7 +126,7 @@ class EventFile:
         self._append(Event(step=step, summary=Summary(value=points)))
 
     def flush(self) -> None:
-        """Write what is new.
+        """Write the new events.
 
         Raises:
             OSError: It cannot be written now; the next call tries again.

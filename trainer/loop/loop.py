@@ -156,7 +156,7 @@ def train(
             # 2. A block is one call of the graph. There are no steps if only a validation was interrupted.
             if block.num_steps:
                 if learner.fine_tune(block.first_step):
-                    text = "from this step on, the base is trained, too"
+                    text = "from this step on, the base is also trained"
                     folder.log_event("notice", message=text, fine_tuning_step=block.first_step)
                 started = time.monotonic()
                 steps = learner.train(batches, block.num_steps)

@@ -42,7 +42,7 @@ from trainer.loop.warm_start import WarmStart
 from trainer.models import recipes
 
 _CONNECT_SECONDS = 120
-"""For TensorFlow to connect the machines, which have just met."""
+"""Time in which TensorFlow has to connect the machines, which have just met."""
 
 _EQUAL_OPTIONS = ("exact", "allow_other_devices", "xla", "checkpoint_every_steps")
 """Flags outside of the identity that decide together with it what the workers do in each call."""
@@ -184,7 +184,7 @@ class Training:
         }
 
     def dtype(self) -> str:
-        """Return the numbers that the devices compute with."""
+        """Return the dtype in which the devices compute."""
         return precision.choose(self.options.precision, exact=self.options.exact)
 
     def learner(self, distribution_strategy: tf.distribute.Strategy) -> Learner:
@@ -256,7 +256,7 @@ class Training:
     def train(
         self, learner: Learner, examples: Examples, validation: Examples, sampler: Sampler, team: Team | None = None
     ) -> None:
-        """Train to the end with the other workers, and print the result; errors are those of `loop.train`."""
+        """Train to the end with the other workers, and print the result; raise the errors of `loop.train`."""
         run = self.loop_run(learner.fine_tuning_step)
         loop.train(run, learner, examples, validation, sampler, team=team or OneWorker(), stop=self.stop)
         if result := result_file.read_result(self.directory):

@@ -105,7 +105,7 @@ REPLACED = {
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """A recipe that `parse` has checked; what is None is not given, so that the flags count."""
+    """A recipe that `parse` has checked; a field of None is not given, so that the flag counts."""
 
     optimizer: Any = None
     """{class_name, config} of one of OPTIMIZERS."""
@@ -121,7 +121,7 @@ class Recipe:
     """balanced: each class is seen equally often."""
     fine_tuning: Any = None
     """{start, layers, learning_rate_multiplier}: after a fraction of all steps (0.5), which train the head alone, the
-    last layers of the pretrained base (all) are trained, too. The learning rate of the head follows one schedule over
+    last layers of the pretrained base (all) are also trained. The learning rate of the head follows one schedule over
     all steps, and that of the base is a multiple (1) of it at each step. The base has no weight decay, which would pull
     it towards zero instead of its pretrained weights. In the second phase the optimizer begins anew, without momenta
     and averages of the first one.
@@ -129,7 +129,7 @@ class Recipe:
 
     @property
     def schedule(self) -> Any:
-        """The schedule {class_name, config} of the learning rate; None: that of the flags."""
+        """The schedule {class_name, config} of the learning rate; None: the schedule of the flags."""
         return self.learning_rate if isinstance(self.learning_rate, dict) else None
 
     @property

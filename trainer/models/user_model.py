@@ -52,10 +52,10 @@ def build(name: str, *, image_size: int, num_classes: int, weights: str) -> "ker
     """Call the user's function and check the model that it returns.
 
     Args:
-        name: In the form package.module:function.
+        name: The function, as package.module:function.
         image_size: S, in pixels.
         num_classes: K.
-        weights: As the user gave it; `none` where nothing was given, and where weights are restored afterwards.
+        weights: The user's value; `none` where nothing was given, and where weights are restored afterwards.
 
     Returns:
         A Keras model, uint8 [B, S, S, 3] -> float32 [B, K].

@@ -23,7 +23,7 @@ from trainer.results.significance import (
 )
 
 _FEWEST = 21
-"""With one image of another class, a guess is perfect in one of so many cases."""
+"""Fewest images: with one image of another class, a guess is perfect in one of 21 cases."""
 
 
 class Verdict(StrEnum):

@@ -17,7 +17,7 @@ class ClassScore:
     precision: float
     """Fraction of the predictions of this class that are right; 0 if there are none."""
     recall: float
-    """Fraction of this class's examples that are found."""
+    """Fraction of this class's examples that are predicted as such."""
     num_examples: int
 
 

@@ -1,4 +1,4 @@
-"""What happened to the model of a finished run.
+"""Notes on what became of the model of a finished run.
 
 The notes let a later run of the same configuration on the same data find what is left to do. Each names the checkpoint
 that it describes and does not count for any other.

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import keras
 
 _MAX_IMAGES, _MAX_IMAGE_BYTES = 200, 48 << 10
-"""The lines of so many mistakes, the most confident ones, have the image; a larger one is left out."""
+"""Number of mistakes, the most confident first, whose lines have the image; a larger image is left out."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,8 +61,8 @@ def check_path(name: str, path: str, report_path: str) -> None:
 
     Args:
         name: The flag or parameter, which begins the message.
-        path: Of the predictions.
-        report_path: Of the page that is written, too.
+        path: File of the predictions.
+        report_path: File of the page, which is written as well.
 
     Raises:
         UserError: The path cannot be used.

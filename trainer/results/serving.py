@@ -63,7 +63,7 @@ def _decode(data: tf.Tensor) -> tf.Tensor:
 
 
 def _jpeg(data: tf.Tensor) -> tf.Tensor:
-    # Pillow uses the accurate transform, too, so the pixels are equal. The default differs by several levels.
+    # Pillow also uses the accurate transform, so the pixels are equal. The default differs by several levels.
     return tf.io.decode_jpeg(data, channels=3, dct_method="INTEGER_ACCURATE")
 
 

@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     from trainer.results.saved_model import LoadedModel
 
 _MAX_BODY_BYTES = 64 * 2**20
-"""Of one request. The service itself takes less online; a batch prediction job sends up to 64 images in one."""
+"""Limit of one request. The service itself takes less online; a batch prediction job sends up to 64 images in one."""
 _MAX_REQUESTS = 64
 _MAX_WAITING_BYTES = 4 * _MAX_BODY_BYTES
-"""Of all requests that are read or wait for their predictions."""
+"""Limit of all requests that are read or wait for their predictions."""
 _BODY_SECONDS = 60.0
-"""For the body of a request to arrive."""
+"""Time in which the body of a request has to arrive."""
 
 
 class Serving:
-    """The state of the server: what is loaded, and what waits."""
+    """The state of the server: the loaded model, and the waiting requests."""
 
     def __init__(self) -> None:
         self.loaded: tuple[LoadedModel, Batches] | None = None

@@ -14,7 +14,7 @@ _ROUTE = re.compile(r"/[\w./:@-]*", re.ASCII)
 
 @dataclass(frozen=True, kw_only=True)
 class Contract:
-    """Where the server listens, and what it serves."""
+    """The address at which the server listens, and the model that it serves."""
 
     host: str
     """An address of this machine."""

@@ -20,7 +20,7 @@ _OTHER_FORMS = (
     (re.compile(r"[\w+/=]+[\r\n\t ][\w+/=\s]*\Z", re.ASCII), "base64 with line breaks or blanks; remove them"),
     (re.compile(r"[\w=-]+\Z", re.ASCII), "web-safe base64 or without its padding; send '+' and '/', and end with '='"),
 )
-"""What other encoders write, with what to do."""
+"""Forms that other encoders write, with the advice for each."""
 _MAX_PIXELS = 2**26
 """Larger images are refused: decoding one takes up to 16 bytes of memory per pixel."""
 _decoders = ThreadPoolExecutor(4, thread_name_prefix="decoder")

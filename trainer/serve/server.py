@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from trainer.results.saved_model import LoadedModel
 
 _MAX_PIXELS = 2**26
-"""Of the images in one call of the model."""
+"""Pixels of all images in one call of the model."""
 _DRAIN_SECONDS = 25
-"""For the last predictions; the service kills a container 30 seconds after SIGTERM."""
+"""Time for the last predictions; the service kills a container 30 seconds after SIGTERM."""
 
 
 class _Server(uvicorn.Server):

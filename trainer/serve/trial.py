@@ -30,7 +30,7 @@ _COMMAND = (sys.executable, "-m", "trainer.serve", "-", "--port=0")
 _TOLERANCE = 1e-4
 """Largest difference of a probability for stored images, whose pixels are equal on both sides."""
 _LIMIT_SECONDS = 300.0
-"""From the name of the model to the last answer."""
+"""Time from the name of the model to the last answer."""
 _POLL_SECONDS = 0.02
 _IMAGES_PER_REQUEST = 8
 _MAX_PRINTED = 2**20

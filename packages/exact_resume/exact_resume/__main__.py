@@ -59,7 +59,7 @@ def _run(options: argparse.Namespace) -> int:
     if is_within or "://" in options.watch or not options.watch:
         raise InputError(
             f"--watch={quote(options.watch)} is not a local folder, or contains --checkpoint-directory; give the one"
-            " that the command writes into, and another one that outlives this machine"
+            " that the command writes into, and another folder that outlives this machine"
         )
     return run(
         options.command,

@@ -32,7 +32,7 @@ _LOOK_SECONDS = 0.05
 _EVENT_SECONDS = 2.0
 """Between two `steps` events."""
 _STEPS_FIELDS = ("time", "event", "first_step", "last_step", "num_steps", "seconds")
-"""Of the `steps` event."""
+"""Fields of the `steps` event."""
 
 
 class Stopped(SystemExit):
@@ -44,7 +44,7 @@ class Block:
     """Steps, or parts of a validation, to be done without a look at anything else."""
 
     first_step: int
-    """Of steps, the number that are done."""
+    """Number of steps that are done before the block."""
     num_steps: int
     """0 if only the validation of the last step is left to do."""
 
@@ -54,7 +54,7 @@ class Schedule:
     """When a loop does what."""
 
     num_steps: int
-    """Of the whole run."""
+    """Number of steps of the whole run."""
     save_every_steps: int = 0
     """0: not by steps."""
     save_every_seconds: float | None = None
@@ -72,7 +72,7 @@ class Schedule:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Content:
-    """What a checkpoint has of the objects that are trained."""
+    """The state of the trained objects in a checkpoint."""
 
     arrays: Arrays
     state: Any = None
@@ -336,7 +336,7 @@ class Loop:
 
     @property
     def saved_step(self) -> int:
-        """Step of the newest checkpoint, once it is written; 0: there is none."""
+        """Step of the newest checkpoint, once it is written; 0: no checkpoint."""
         self._writer.settle(wait=True)
         return self._writer.saved_step
 
@@ -363,7 +363,7 @@ class Loop:
         """Mark the run as finished, with `result.json`, as the chief. A best checkpoint that is lost is named there.
 
         Args:
-            fields: Further ones than those of the run.
+            fields: Fields besides those of the run.
         """
         kept = checkpoints.best_kept(self._folder.directory, self.best, self._history)
         scores = {"validation_accuracy": kept.accuracy, "validation_loss": kept.loss} if self._history else {}
@@ -437,7 +437,7 @@ class Loop:
         if self._num_noted < 2 and self._block_size:
             self._num_noted += 1
             if self._num_noted == 1:
-                # Not before the first save, which may come after hours; an optimizer has its moments now, too.
+                # Not before the first save, which may come after hours; an optimizer has its moments by now.
                 started = time.monotonic()
                 self.copy()
                 self._writer.copy_seconds = time.monotonic() - started

@@ -81,7 +81,7 @@ class Run(Loop):
             code: Files of code; another content is another run.
             save_every_steps: Save every so many steps; 0: not by steps.
             save_every_seconds: Save so long after the last save; 0: not by time; None: chosen from the cost of a save.
-            keep_checkpoints: Number of newest checkpoints to keep; the best one is kept, too.
+            keep_checkpoints: Number of newest checkpoints to keep, besides the best one.
             validate_every_steps: In `blocks`, a validation is due after so many steps and after the last; 0: never.
             early_stopping: When the run ends early, by its scores.
             watchdog_seconds: Abort (134) after so long without a step; 0: never.
@@ -142,7 +142,7 @@ class Run(Loop):
         self.of_worker: Callable[[], dict[str, Any]] = dict
         """Returns numbers, arrays and tensors that each worker has for itself, beside its random generators."""
         self.restored_of_worker: dict[str, Any] = {}
-        """What it has returned for the checkpoint; empty without one, and on a worker that the run did not have."""
+        """State of this worker from the checkpoint; empty without a checkpoint, and on an additional worker."""
 
     def __enter__(self) -> Self:
         """Take the folder and restore the newest checkpoint.

@@ -89,7 +89,7 @@ def _unreferenced(objects: dict[str, Any], num_own: int) -> set[int]:
         value = pending.pop()
         if isinstance(value, _COUNTED):
             num_inside[id(value)] += 1
-            # Where others refer to a container, they reach its entries, too, whose references from it are not counted.
+            # Others that refer to a container also reach its entries, whose references from it are not counted.
             if sys.getrefcount(value) - num_inside[id(value)] == num_own and not weakref.getweakrefcount(value):
                 free.add(id(value))
                 if not isinstance(value, np.ndarray):
@@ -97,7 +97,7 @@ def _unreferenced(objects: dict[str, Any], num_own: int) -> set[int]:
                 elif value.base is not None:
                     views.append(value)
                     pending.append(value.base)
-    # The base of a view is found later, and may be a view, too.
+    # The base of a view is found later, and may itself be a view.
     for view in reversed(views):
         if id(view.base) not in free:
             free.discard(id(view))

@@ -24,7 +24,7 @@ _VARIABLE = "EXACT_RESUME_REHEARSAL"
 """STEP:FOLDER of a process: it stops after the step, and uses this folder in place of the run's own."""
 _NUM_STEPS = 10
 _STOPS = (3, 4, 5)
-"""After odd and even numbers of steps, as two micro-batches of one update show them."""
+"""Steps after which the rehearsal stops: odd and even, because two micro-batches may make one update."""
 _NUM_SHOWN = 8
 _FLOATS = re.compile(r"(array|tensor|jax) \S*float")
 """Values that noise makes useless; other arrays may be states of random generators that nothing uses."""
@@ -116,7 +116,7 @@ def rehearse(words: Sequence[str]) -> int:
     is_form = all(before.startswith("bytes ") for _, _, before, _ in different)
     is_logged = any(name.startswith("logged") for name in texts)
     if different and not is_form:
-        report(f"does not resume exactly: {stopped}; something that these depend on is not in state, or not restored")
+        report(f"does not resume exactly: {stopped}; a cause of these values is not in state, or is not restored")
         return 1
     if any(map(_FLOATS.match, noise.values())):
         report("cannot be judged: arrays of numbers differ without a stop; seed all random numbers, sum in one order")
@@ -155,7 +155,7 @@ def _trained(words: Sequence[str], folder: pathlib.Path, stop: int) -> _Trace:
 
 
 def _last_line(printed: Sequence[pathlib.Path]) -> str:
-    """Return the last line of the files; one that redraws itself, as a progress bar does, only if there is no other."""
+    """Return the last line of the files; a line that redraws itself, such as a progress bar, only without another."""
     lines = [
         line.rstrip("\r")
         for each in printed

@@ -112,7 +112,7 @@ class RunFolder:
 
         Args:
             replica: Names the file of the log.
-            watchdog_seconds: As for `Watchdog`.
+            watchdog_seconds: Longest time between two beats, see `Watchdog`.
             observers: Further ones.
         """
         log = EventLog(self.directory, replica, may_write=self._may_write)

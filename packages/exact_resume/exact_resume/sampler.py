@@ -20,7 +20,7 @@ from exact_resume.errors import InputError
 
 _Indices = npt.NDArray[np.int64]
 _FIRST_KEY = 498247692
-"""Of `tf.random.experimental.index_shuffle`, before the seed and the epoch."""
+"""The constant of `tf.random.experimental.index_shuffle` that precedes the seed and the epoch."""
 _SMALLEST_WORD = 8
 """Bits of half a number."""
 _CHUNK = 2**16

@@ -232,7 +232,7 @@ def _overwrite(old: Any, new: Any) -> None:
 
 
 def _restore_types(value: Any, content: Any) -> None:
-    """Give an optimizer of PyTorch tensors of the types that they had: it converts them to those of its weights."""
+    """Restore the dtypes of a PyTorch optimizer's tensors, which it converts to the dtype of its weights."""
     torch = sys.modules.get("torch")
     if torch and isinstance(value, torch.optim.Optimizer):
         for number, loaded in value.state_dict()["state"].items():

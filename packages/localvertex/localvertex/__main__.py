@@ -99,14 +99,12 @@ def _parser() -> cli.Parser:
 
 
 def _add_init(commands: "argparse._SubParsersAction[cli.Parser]") -> None:
-    """Add the command `init`."""
     text = "list pipelines; write localvertex.toml and a test"
     init = _added(commands, "init", f"{text} (docs/your-own-repository.md)", _MORE_ON_INIT)
     init.add_argument("folder", metavar="FOLDER", type=cli.folder, nargs="?", default=Path(), help="the repository (.)")
 
 
 def _add_probe(commands: "argparse._SubParsersAction[cli.Parser]") -> None:
-    """Add the command `probe`."""
     probe = _added(
         commands,
         "probe",
@@ -132,7 +130,6 @@ def _add_probe(commands: "argparse._SubParsersAction[cli.Parser]") -> None:
 
 
 def _add_run(commands: "argparse._SubParsersAction[cli.Parser]") -> None:
-    """Add the command `run`."""
     run = _added(commands, "run", "run a compiled pipeline")
     run.add_argument("file", metavar="FILE", type=Path, nargs="?", help="compiled pipeline, .json or .yaml")
     run.add_argument(
@@ -172,7 +169,6 @@ def _add_run(commands: "argparse._SubParsersAction[cli.Parser]") -> None:
 
 
 def _add_prove(commands: "argparse._SubParsersAction[cli.Parser]") -> None:
-    """Add the command `prove`."""
     prove = _added(commands, "prove", "check that a killed training resumes exactly (docs/prove.md)")
     prove.add_argument(
         "words",
@@ -302,7 +298,6 @@ def _add_custom_jobs(jobs: "argparse._ArgumentGroup") -> None:
 
 
 def _add_serve(commands: "argparse._SubParsersAction[cli.Parser]") -> None:
-    """Add the command `serve`."""
     serve = _added(commands, "serve", "serve the Vertex AI API on 127.0.0.1 and run submitted jobs (docs/serve.md)")
     serve.add_argument(
         "--port", metavar="P", type=int, default=8700, help="port to listen on, 0 for any free port (%(default)s)"
@@ -311,7 +306,6 @@ def _add_serve(commands: "argparse._SubParsersAction[cli.Parser]") -> None:
 
 
 def _add_console(commands: "argparse._SubParsersAction[cli.Parser]") -> None:
-    """Add the command `console`."""
     console = _added(
         commands,
         "console",

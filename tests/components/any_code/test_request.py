@@ -86,7 +86,7 @@ def container(made: CodePlan) -> dict[str, Any]:
             "environment.AIP_MODEL_DIR is not valid; expected a variable that the service does not set",
         ),
         ({"environment": {"A": None}}, "environment.A is not a text"),
-        ({"environment": {"HUB": "1"}, "secrets": {"HUB": SECRET}}, "environment.HUB is in secrets, too"),
+        ({"environment": {"HUB": "1"}, "secrets": {"HUB": SECRET}}, "environment.HUB is in secrets as well"),
         (
             {"labels": {"Team": "vision"}},
             "labels.Team is not valid; expected a key that the pipeline does not set; up to 63",

@@ -43,7 +43,7 @@ AUGMENTATIONS: dict[str, _Augmentation] = {
     # The crop is cut where images are decoded (trainer.data.examples).
     "crop-and-flip": _flip,
 }
-"""What happens on the device to a batch of decoded images, by the value of `augment`."""
+"""Augmentation of a batch of decoded images on the device, by the value of `augment`."""
 
 
 def crop_boxes(random_numbers: tf.Tensor, image_size: int) -> tf.Tensor:

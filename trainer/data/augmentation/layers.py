@@ -34,7 +34,7 @@ _KINDS = {
 
 
 class Augmentation(keras.random.SeedGenerator):  # type: ignore[misc]
-    """What happens to the training images of a batch, and the seed generator of the layers that do it."""
+    """Augments the training images of a batch; also the seed generator of its layers."""
 
     def __init__(self, spec: Any = (), *, image_size: int = 0, num_classes: int = 0) -> None:
         """Make the layers; without any, images and labels stay as they are.

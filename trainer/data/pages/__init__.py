@@ -1,1 +1,1 @@
-"""What the HTML pages of all steps are made of: blocks of text, tables and images, and charts."""
+"""The parts of the HTML pages of all steps: blocks of text, tables and images, and charts."""

@@ -78,7 +78,7 @@ class Gallery:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pairs:
+class ImagePairs:
     """Pairs of images, side by side."""
 
     title: str
@@ -95,7 +95,7 @@ class Text:
     text: str
 
 
-Block = KeyFigures | Table | Chart | Gallery | Pairs | Text
+Block = KeyFigures | Table | Chart | Gallery | ImagePairs | Text
 
 
 def render(*, title: str, subtitle: str = "", blocks: Sequence[Block] = ()) -> str:

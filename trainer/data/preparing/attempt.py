@@ -14,7 +14,7 @@ from exact_resume.files import publication, storage
 from localvertex._base.userinput.errors import UserError
 from trainer.data import dataset, splits
 from trainer.data.dataset import Dataset
-from trainer.data.preparing import dataset_files, image_list, prefixes, shards
+from trainer.data.preparing import dataset_files, image_list, prefixes
 from trainer.data.preparing.dataset_files import Prepared
 from trainer.data.preparing.engines.factory import Engine
 from trainer.data.preparing.previous.dataset import NoPreviousDataset, entry_of, previous_of
@@ -27,7 +27,7 @@ from trainer.data.preparing.statistics import Statistics
 from trainer.data.sources.factory import open_source
 from trainer.data.sources.source import Source, SourceImage
 from trainer.data.splits import SPLITS, Splits
-from trainer.data.stored.records import Record
+from trainer.data.stored.records import Record, parse
 from trainer.files import progress
 
 
@@ -157,8 +157,10 @@ def attempt(wanted: PrepareRequest, history: NoHistory, *, is_trusted: bool, par
                 )
             # Before the dataset appears, because one without its report would have to be removed by hand.
             made = dataset.load(str(directory))
-            train = shards.to_records(prepared.images(rows.used_rows("train", *prefixes.bounds(""))))
-            shown = shards.to_records(prepared.images(quality.shown_images()))
+            train, shown = (
+                (parse(data) for _, data in prepared.records(some))
+                for some in (rows.used_rows("train", *prefixes.bounds("")), quality.shown_images())
+            )
             entry = entry_of(directory, wanted.address, began_ns=began_ns)
             kept = (dataclasses.replace(previous.entry, is_published=True),) if previous.entry else ()
             wanted.write_report(made, train, {record.file_name: record for record in shown})

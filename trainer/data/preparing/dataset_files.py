@@ -44,17 +44,19 @@ class Prepared:
         self.engine = engine
         self.previous = previous
 
-    def images(self, rows: Iterable[Row]) -> Iterator[RowBytes]:
-        """Yield each row with its prepared image."""
-        for some in batched(rows, _BATCH_SIZE):
-            old = self.previous.images([row for row in some if row.origin])
-            new = self.engine.images([row for row in some if not row.origin])
-            for row in some:
-                yield (row, next(old)) if row.origin else next(new)
-
     def records(self, rows: Iterable[Row]) -> Iterator[RowBytes]:
         """Yield each row with its record as it is to be stored."""
-        return shards.serialize_rows(self.images(rows))
+        for some in batched(rows, _BATCH_SIZE):
+            old = self.previous.records([row for row in some if row.origin])
+            new = shards.serialize_rows(self.engine.images(row for row in some if not row.origin))
+            for row in some:
+                if not row.origin:
+                    yield next(new)
+                elif row.label == row.stored_label:
+                    # The name is the same, or the row would have no origin, and the rest follows from the content.
+                    yield row, next(old)
+                else:
+                    yield from shards.serialize_rows([(row, records.image_of(next(old)))])
 
 
 def write(

@@ -6,6 +6,7 @@ import io
 import json
 import os
 import tempfile
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -14,23 +15,22 @@ from trainer.data.preparing.rows import Row, Values
 from trainer.data.sources.source import Identity
 
 FILE = "images.jsonl.gz"
-_COMPRESSION = 1
-"""Level of gzip: hashes compress badly, and higher levels take longer than all other files together."""
+_GZIP_BITS = 31
+"""How zlib is asked for a file of gzip, whose header then has neither name nor time."""
 
 
 @contextlib.contextmanager
 def open_writer(directory: storage.Path, class_names: list[str]) -> Iterator[Callable[[Row], None]]:
     """Yield a function that appends a row; the same rows give the same bytes at any time."""
-    with (
-        open(os.path.join(directory, FILE), "wb") as file,
-        # Without name and time, so the header is always the same.
-        gzip.GzipFile("", "wb", compresslevel=_COMPRESSION, fileobj=file, mtime=0) as packed,
-    ):
+    # A search for repetitions would take twice as long as all else, and thumbnails and hashes have none.
+    packer = zlib.compressobj(1, zlib.DEFLATED, _GZIP_BITS, strategy=zlib.Z_RLE)
+    with open(os.path.join(directory, FILE), "wb") as file:
 
         def add(row: Row) -> None:
-            packed.write(_line(row, class_names))
+            file.write(packer.compress(_line(row, class_names)))
 
         yield add
+        file.write(packer.flush())
 
 
 def read(directory: storage.Path) -> Iterator[dict[str, Any]]:
@@ -51,7 +51,10 @@ def read_encoded(directory: storage.Path) -> Iterator[bytes]:
 
 
 def values(directory: storage.Path, class_names: Sequence[str]) -> Iterator[tuple[Values, Identity]]:
-    """Yield the rows of a dataset on this machine, by name, as `rows.to_values` returns them, with their identities."""
+    """Yield the rows of a dataset on this machine, by name, as `rows.to_values` returns them, with their identities.
+
+    The origin of each is its split in this dataset.
+    """
     labels = {name: label for label, name in enumerate(class_names)} | {None: None}
     for encoded in read_encoded(directory):
         line = encoded.decode()
@@ -63,7 +66,8 @@ def values(directory: storage.Path, class_names: Sequence[str]) -> Iterator[tupl
         yield (
             (
                 *(content["name"], labels[content["label"]], content["split"], content.get("reason", ""), content_hash),
-                *(content.get("stored_hash", ""), content.get("num_stored_bytes", 0), "", 0, details),
+                *(content.get("stored_hash", ""), content.get("num_stored_bytes", 0)),
+                *(content["split"] if content_hash else "", 0, details),
             ),
             content["identity"],
         )

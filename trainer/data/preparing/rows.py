@@ -9,6 +9,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from exact_resume.files.overlap import batched
 from trainer.data.preparing.prefixes import FIELD_BYTES
 from trainer.data.sources.source import Identity
 from trainer.data.splits import SPLITS, Content, Splits, strictness
@@ -36,6 +37,8 @@ class Row:
     """Size of the prepared image."""
     origin: str = ""
     """Split in the previous dataset, if it has the prepared image; otherwise empty."""
+    stored_label: int | None = None
+    """Label in its record in the previous dataset; None without an `origin`."""
     offset: int = 0
     """Position of the prepared image in the file of prepared images, in bytes; with an `origin`, its number there."""
     final: str = ""
@@ -111,20 +114,24 @@ RowBytes = tuple[Row, bytes]
 """A row with its prepared image, or with its record as it is stored."""
 _FIGURES = [field.name for field in dataclasses.fields(Figures)]
 _ENCODER = json.JSONEncoder(sort_keys=True)
+_BATCH_SIZE = 256
+"""Number of rows that are appended at a time."""
 COLUMNS = "name, label, split, reason, content_hash, stored_hash, num_stored_bytes, origin, offset, details"
 """Columns of what `to_values` returns."""
 _NAMES = COLUMNS.split(", ")
-_ALL_NAMES = [*_NAMES, "final"]
-NUM_COLUMNS = len(_NAMES)
+_ALL_NAMES = [*_NAMES, "stored_label", "final"]
+NARROW = COLUMNS.removesuffix(", details")
+"""All columns except the one with nearly all bytes, which is in a table of its own: passes over the others are fast."""
 _SCHEMA = f"""
 PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA temp_store = FILE; PRAGMA cache_size = -2000;
-CREATE TABLE images ({COLUMNS}, final DEFAULT '');
+CREATE TABLE texts (number INTEGER PRIMARY KEY, details);
+CREATE TABLE images ({NARROW}, text, stored_label, final DEFAULT '');
 CREATE TABLE previous (content_hash PRIMARY KEY, split) WITHOUT ROWID;
 BEGIN;
 """
-"""Of the two, `previous` has the splits of the previous dataset, if there is one."""
+"""Of the three, `previous` has the splits of the previous dataset, if there is one."""
 _INDEX = "CREATE INDEX by_content ON images (final, content_hash, label, name, num_stored_bytes)"
-_SELECT = f"SELECT {COLUMNS}, final FROM images"  # noqa: S608 - constants
+_SELECT = f"SELECT {COLUMNS}, stored_label, final FROM images CROSS JOIN texts ON texts.number = text"  # noqa: S608
 
 
 class Rows:
@@ -135,6 +142,7 @@ class Rows:
         self.database = sqlite3.connect("", isolation_level=None)
         """Others add tables of their own, because moving rows within a database is fast."""
         self.database.executescript(_SCHEMA)
+        self._num_texts = 0
 
     def close(self) -> None:
         """Remove the file."""
@@ -142,8 +150,25 @@ class Rows:
 
     def add(self, rows: Iterable[Row]) -> None:
         """Append rows in any order."""
-        marks = ", ".join("?" * NUM_COLUMNS)
-        self.database.executemany(f"INSERT INTO images ({COLUMNS}) VALUES ({marks})", map(to_values, rows))  # noqa: S608
+        self.insert("images", ((*to_values(row), None) for row in rows), "stored_label")
+
+    def insert(self, table: str, several: Iterable[Values], last: str) -> None:
+        """Append rows to a table that has the narrow columns, the number of a text, and one more column.
+
+        Args:
+            table: Its name.
+            several: What each row contains, as `to_values` returns it, and the value of the last column.
+            last: Name of that column.
+        """
+        marks = ", ".join("?" * (len(_NAMES) + 1))
+        narrow = f"INSERT INTO {table} ({NARROW}, text, {last}) VALUES ({marks})"  # noqa: S608 - constants
+        for some in batched(several, _BATCH_SIZE):
+            numbers = range(self._num_texts, self._num_texts + len(some))
+            self._num_texts += len(some)
+            texts = zip(numbers, (values[-2] for values in some), strict=True)
+            self.database.executemany("INSERT INTO texts VALUES (?, ?)", texts)
+            rows = ((*values[:-2], number, values[-1]) for number, values in zip(numbers, some, strict=True))
+            self.database.executemany(narrow, rows)
 
     def by_name(self) -> Iterator[Row]:
         """Yield all rows, rejected ones too, in the order of their names: the same for every order of the source."""
@@ -241,5 +266,5 @@ def to_values(row: Row) -> Values:
 
 
 def from_values(values: Sequence[Any]) -> Row:
-    """Return the row of the values of `COLUMNS` and perhaps of its final split."""
+    """Return the row of the values of `COLUMNS`, and perhaps of its other attributes."""
     return Row(**dict(zip(_ALL_NAMES, values, strict=False)))

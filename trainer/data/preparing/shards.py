@@ -75,18 +75,12 @@ def write(directory: storage.Path, shard: PlannedShard, records: Iterable[RowByt
     )
 
 
-def to_records(images: Iterable[RowBytes]) -> Iterator[Record]:
-    """Yield the record of each row, which is used, with its prepared image."""
+def serialize_rows(images: Iterable[RowBytes]) -> Iterator[RowBytes]:
+    """Yield each row, which is used, with its record as it is stored, from its prepared image."""
     for row, image_bytes in images:
         if row.figures is None or row.label is None:
             raise ValueError(f"image {row.name!r} is rejected")
-        yield Record(image_bytes=image_bytes, label=row.label, file_name=row.name, figures=row.figures)
-
-
-def serialize_rows(images: Iterable[RowBytes]) -> Iterator[RowBytes]:
-    """Yield each row, which is used, with its record as it is stored."""
-    for row, image_bytes in images:
-        (record,) = to_records([(row, image_bytes)])
+        record = Record(image_bytes=image_bytes, label=row.label, file_name=row.name, figures=row.figures)
         yield row, serialize(record)
 
 

@@ -1,10 +1,9 @@
 """Statistics of a dataset's images, computed from their rows alone and stored next to the records."""
 
 import bisect
+import operator
 from collections.abc import Mapping
 from typing import Any
-
-import numpy as np
 
 from trainer.data.preparing.quality.kinds import channels_of
 from trainer.data.preparing.rows import Row
@@ -28,7 +27,7 @@ class Statistics:
         self.num_images = 0
         self.bad_files: list[tuple[str, str]] = []
         # Python's integers, which do not overflow.
-        self._sums, self._sums_of_squares = np.zeros((2, 3), object)
+        self._sums, self._sums_of_squares = [0, 0, 0], [0, 0, 0]
         self._longer_edges = [0] * (len(_SIZE_EDGES) + 1)
         self._smallest: tuple[int, ...] = ()
         self._largest: tuple[int, ...] = (0, 0, 0)
@@ -44,8 +43,8 @@ class Statistics:
             self.remarks.add(remark, row.name)
         figures = row.figures
         self.num_images += 1
-        self._sums += figures.pixel_sums
-        self._sums_of_squares += figures.pixel_sums_of_squares
+        self._sums = list(map(operator.add, self._sums, figures.pixel_sums))
+        self._sums_of_squares = list(map(operator.add, self._sums_of_squares, figures.pixel_sums_of_squares))
         width, height = figures.width, figures.height
         self._longer_edges[bisect.bisect_left(_SIZE_EDGES, max(width, height))] += 1
         # Equal areas are ordered by width, so the order of the rows has no effect.

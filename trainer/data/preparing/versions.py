@@ -11,7 +11,7 @@ from trainer.data import dataset
 
 _DECODERS = ("pil", "jpg", "libjpeg_turbo", "zlib", "zlib_ng", "jpg_2000", "libtiff", "webp", "avif", "littlecms2")
 
-FORMAT = 5
+FORMAT = 6
 """Raise it when the code stores other bytes of an image, a row, a list or a part: work in another is never found."""
 
 

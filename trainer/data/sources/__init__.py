@@ -1,1 +1,1 @@
-"""The kinds of sources that labelled images come from; what is done with the images is not decided here."""
+"""The kinds of sources of labelled images, without any decision about the images."""

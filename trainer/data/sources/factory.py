@@ -77,7 +77,7 @@ class _AllImages:
 
 
 def list_objects(directory: str, count: Count = ignore_count) -> Listing:
-    """Return the objects below a prefix, without those of the system. A folder without an object does not exist.
+    """Return the objects below a prefix, without system files. A folder without an object does not exist.
 
     Args:
         directory: Address of the folder.

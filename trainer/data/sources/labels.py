@@ -1,4 +1,4 @@
-"""Class names that look alike: one comparison for the classes of a source, and for those of two models."""
+"""Class names that look alike: one comparison for the classes of a source, and for the classes of two models."""
 
 import re
 import unicodedata

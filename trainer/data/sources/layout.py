@@ -33,11 +33,11 @@ _SYSTEM_NAMES = frozenset(
 
 
 class Listing:
-    """The files and folders of a source, without those of the system."""
+    """The files and folders of a source, without system files."""
 
     def __init__(self, directory: str) -> None:
         self.directory = directory
-        """For messages."""
+        """Path in messages."""
         self.images: list[tuple[str, str, Identity | None]] = []
         """Path below the source, where to read it, and its identity if the listing has it."""
         self.unreadable: list[tuple[str, str]] = []
@@ -61,7 +61,7 @@ class Listing:
             self.manifests.append(name)
 
     def add_irregular(self, name: str, reason: str) -> None:
-        """Add what is neither a file nor a folder; under the name of an image, it is an unreadable one."""
+        """Add an entry that is neither a file nor a folder; with the name of an image, it is an unreadable image."""
         if os.path.splitext(name)[1].lower() in {*images.EXTENSIONS, *images.NOT_READ}:
             self.unreadable.append((name, reason))
         else:

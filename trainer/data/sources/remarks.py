@@ -1,4 +1,4 @@
-"""What is skipped of a source, or used only in part: every kind is counted, and its first names are kept."""
+"""Images of a source that are skipped or used in part: counted by kind, with the first names of each kind."""
 
 from collections import Counter
 from collections.abc import Sequence

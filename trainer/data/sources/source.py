@@ -1,4 +1,4 @@
-"""What every source of labelled images offers."""
+"""The interface of every source of labelled images."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass

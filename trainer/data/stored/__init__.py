@@ -1,1 +1,1 @@
-"""What `prepare` stored, checked when it is read: the fields of dataset.json, and the shards."""
+"""The output of `prepare`, checked when it is read: the fields of dataset.json, and the shards."""

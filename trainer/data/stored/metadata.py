@@ -1,4 +1,4 @@
-"""What `dataset.json` has to contain; the file may have been edited, cut off or written by another program."""
+"""The required content of `dataset.json`; the file may have been edited, cut off or written by another program."""
 
 import dataclasses
 import re

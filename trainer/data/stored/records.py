@@ -20,9 +20,9 @@ class Figures:
     perceptual_hash: str
     """64 low frequencies of the brightness, one byte each, in hexadecimal; similar for near-duplicates."""
     width: int
-    """Of the original, in pixels."""
+    """Width of the original in pixels."""
     height: int
-    """Of the original, in pixels."""
+    """Height of the original in pixels."""
     num_bytes: int
     """Size of the encoded original."""
     pixel_sums: tuple[int, ...]

@@ -28,7 +28,7 @@ class Shards:
             num_records: Records in all files together, as dataset.json has it.
 
         Raises:
-            DamagedShard: A file is not an ArrayRecord file, or the number of records is another one.
+            DamagedShard: A file is not an ArrayRecord file, or the number of records is different.
             OSError: A file cannot be read.
         """
         from array_record.python.array_record_data_source import ArrayRecordDataSource

@@ -34,7 +34,7 @@ _FALL = 0.05
 
 
 _RESTORED = 0.75
-"""Fraction of the loss that exchanged names restore if they are its reason; the images may have changed, too."""
+"""Fraction of the loss that exchanged names restore if they are its reason; the images may have changed as well."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -42,7 +42,7 @@ class _Model:
     """One of the two models."""
 
     name: str
-    """For messages."""
+    """Name in messages."""
     image_size: int
     class_names: Sequence[str]
     predict: Callable[[Pixels], npt.NDArray[np.float32]]

@@ -10,7 +10,7 @@ from trainer.models.metrics import ACCURACY, confusion_matrix, score_of
 from trainer.results.significance import SIGNIFICANCE, Labels, p_differs
 
 _POWER = 0.8
-"""Probability with which `ContingencyTable.smallest_difference` is found."""
+"""Probability with which a test finds `ContingencyTable.smallest_difference`."""
 _NEGLIGIBLE = 1e-9
 """Numbers of images that are less probable, all together, are left out."""
 _ROUNDING = 1e-12
@@ -59,7 +59,7 @@ class ContingencyTable:
 
     @property
     def p_value(self) -> float:
-        """Of the exact, two-sided McNemar test: such a difference, or a larger one, between equally good models."""
+        """P value of the exact, two-sided McNemar test: such a difference, or a larger one, between equal models."""
         from scipy import stats
 
         num_discordant = self.only_champion + self.only_challenger
@@ -77,7 +77,7 @@ class ContingencyTable:
 
     @property
     def smallest_difference(self) -> float | None:
-        """Difference of accuracy that is found (p < 0.05) with a probability of 80%; None if there is none.
+        """Difference of accuracy that a test finds (p < 0.05) with a probability of 80%; None if there is none.
 
         The models differ on as large a share of images as these. The number of such images varies from test split to
         test split, so the probability is the mean over all numbers, not that for the number that was found.

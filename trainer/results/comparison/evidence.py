@@ -31,11 +31,11 @@ class Evidence:
     num_seen: int
     """Test images that a model has seen, or a near-duplicate of them."""
     num_copies: int = 0
-    """Test images that are left out because another one is a near-duplicate, or one in another class is equal."""
+    """Test images left out because another test image is a near-duplicate, or an image of another class is equal."""
 
     @property
     def left_out(self) -> str:
-        """What does not count, for messages."""
+        """Describe the examples that do not count, for messages."""
         return ", ".join(
             f"{number:,} {why}"
             for number, why in (
@@ -73,7 +73,7 @@ def seen_by(model: str, path: storage.Path, beside: storage.Path = "") -> seen.S
     """Return the images that a model has seen.
 
     Args:
-        model: For the message.
+        model: Name of the model, for the message.
         path: Its list.
         beside: The same list with signatures, which decide about near-duplicates, if it is still there.
 

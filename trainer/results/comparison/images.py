@@ -38,7 +38,7 @@ def originals(data: Dataset, wanted: Evidence, source: str) -> Iterator[Image]:
         source: Source that `prepare` read.
 
     Raises:
-        NotComparable: An image is gone, or is another one than at `prepare`.
+        NotComparable: An image is missing, or has changed since `prepare`.
     """
     records = staging.stage(data, "test").records("test")
     classes = {record.file_name: data.class_names[record.label] for record in records}

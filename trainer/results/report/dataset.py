@@ -25,7 +25,7 @@ def render(dataset: Dataset, *, source: str, train: Iterable[Record], records: M
 
     Args:
         dataset: The dataset, whose shards are not read.
-        source: As the user wrote it, for the subtitle.
+        source: The source as the user wrote it, for the subtitle.
         train: The records of the training split in their order, of which few are read.
         records: Records by name, at least of the near-duplicates.
     """
@@ -159,7 +159,7 @@ def _findings(dataset: Dataset, records: Mapping[str, Record]) -> Iterator[page.
         )
 
 
-def _pairs(near: dict[str, Any], records: Mapping[str, Record]) -> page.Pairs:
+def _pairs(near: dict[str, Any], records: Mapping[str, Record]) -> page.ImagePairs:
     note = (
         f"Pairs of different files, those in two splits first. {_shown_images(len(near['pairs']), near['num_pairs'])}"
         f" {near['num_across']:,} validation and test images have a near-duplicate in another split;"
@@ -169,7 +169,7 @@ def _pairs(near: dict[str, Any], records: Mapping[str, Record]) -> page.Pairs:
     if not near["is_complete"]:
         note += " There may be more, because not all similar images were compared with each other."
     shown = [[_thumbnail(image, records) for image in pair["images"]] for pair in near["pairs"]]
-    return page.Pairs(title="Near-duplicates", note=note, pairs=[(one, other) for one, other in shown])
+    return page.ImagePairs(title="Near-duplicates", note=note, pairs=[(one, other) for one, other in shown])
 
 
 def _thumbnail(image: dict[str, str], records: Mapping[str, Record]) -> page.Thumbnail:

@@ -16,7 +16,7 @@ from trainer.results.predictions import Predictions, ranked_mistakes
 
 _NUM_MISTAKES, _MISTAKES_PER_CLASS = 60, 3
 _MAX_DRAWN_CLASSES = 250
-"""With more classes the confusion matrix would be unreadable; only the most confused pairs are listed then."""
+"""A confusion matrix of more classes is unreadable; only the most confused pairs are then listed."""
 
 
 def render(
@@ -30,7 +30,7 @@ def render(
     """Return the HTML of the report.
 
     Args:
-        evaluation: Of the test split.
+        evaluation: Evaluation on the test split.
         dataset: The dataset; the shards of its test split must be on this machine.
         test: Calibrated predictions on the test split.
         trained: The model that was evaluated.

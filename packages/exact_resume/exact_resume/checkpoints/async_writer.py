@@ -16,9 +16,9 @@ SECONDS_BETWEEN_FAILURES = 2 * 3600.0
 """Mean time between failures of a Spot machine, assumed unless the user gives an interval."""
 _SHORTEST_INTERVAL_SECONDS = 10.0
 _FIRST_INTERVAL_SECONDS = 30.0
-"""Until a save has been measured."""
+"""Interval until a save has been measured."""
 _EARLIEST_SECONDS, _EARLIEST_SHARE = 2.0, 10
-"""Of the first save, and how often the copy of the state fits into the time before it."""
+"""The first save comes after 2 seconds, or 10 times the duration of a copy of the state if that is longer."""
 _LARGEST_SHARE = 100
 """A save pauses the loop for at most 1/100 of the time between two saves."""
 
@@ -63,7 +63,7 @@ class CheckpointWriter:
             passed_over: Steps of newer checkpoints that are damaged; they are removed after the first save.
         """
         self.best, self.saved_step = best, saved_step
-        """Of the newest committed checkpoint: what a restart would know; step 0: none."""
+        """Best step and step of the newest committed checkpoint, which a restart would know; step 0: none."""
         self.pause_seconds: float | None = None
         """How long the last save paused training; None: nothing was saved yet."""
         self.copy_seconds = math.inf

@@ -25,7 +25,7 @@ from exact_resume.files.publication import UNFENCED, Fence
 
 VARIABLES_FILE = "variables.npz"
 _EXTRA = "extra."
-"""Before the names of the arrays in `Checkpoint.extra`."""
+"""Prefix for the names of the arrays in `Checkpoint.extra`."""
 _OWN = re.compile(f"{re.escape(MANIFEST_FILE)}|{re.escape(VARIABLES_FILE)}")
 Arrays = Sequence[npt.NDArray[Any]]
 
@@ -75,7 +75,7 @@ class Checkpoint:
     state: Any = None
     """JSON of a program's objects, which counts their arrays; None where the order of the arrays is enough."""
     extra: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    """What is the trainer's alone: name -> JSON value or array."""
+    """State that only the trainer reads: name -> JSON value or array."""
 
 
 def save(directory: str, checkpoint: Checkpoint, fence: Fence = UNFENCED) -> str:
@@ -132,7 +132,7 @@ def load(directory: str, step: int) -> Checkpoint:
     """Read a checkpoint and verify every byte of it.
 
     Raises:
-        TornCheckpoint: A file is missing, or does not match its checksum, or the step is another one.
+        TornCheckpoint: A file is missing, does not match its checksum, or is of another step.
         InputError: An earlier version wrote it.
         OSError: It cannot be read now; it may be intact.
     """
@@ -235,7 +235,7 @@ def best_step(directory: str) -> int:
     Raises:
         InputError: There is no checkpoint, or none was validated yet.
     """
-    # The result is final: the loss of a newer checkpoint must not make another one the best.
+    # The result is final: the loss of a newer checkpoint must not make another checkpoint the best.
     if (result := result_file.read_result(directory)) and isinstance(result.get("best_step"), int):
         return int(result["best_step"])
     last, skipped = newest(directory)
@@ -258,7 +258,7 @@ def needed_steps(directory: str, present: Sequence[int], best_step: int) -> set[
     """
     found = {best_step}
     for older in present:
-        # The best checkpoint of an older one may be lost, too.
+        # The best checkpoint that an older checkpoint names may also be lost.
         if best_step not in present and older < best_step:
             best_step = _named_best_step(directory, older)
             found |= {older, best_step}

@@ -1,4 +1,4 @@
-"""What identifies a run: configuration, sampler and code, as plain values by their path."""
+"""The identity of a run: configuration, sampler and code, as plain values by their path."""
 
 import dataclasses
 import hashlib

@@ -24,7 +24,7 @@ HEARTBEAT_SECONDS = 10.0
 WATCH_SECONDS = 60.0
 """Six heartbeats, because a slow bucket may delay some."""
 _MOUNT_FACTOR = 3
-"""A mounted bucket may show the state of a minute ago, which is the default of Cloud Storage FUSE."""
+"""A mounted bucket may show the state of a minute ago by default (Cloud Storage FUSE)."""
 _POLLS = 60
 """Number of times that the watch reads the heartbeat."""
 _RELEASE_SECONDS = 20.0
@@ -228,7 +228,7 @@ class Followed:
 
 
 def identity_of_holder(directory: str) -> dict[str, Any] | None:
-    """Return the identity of the run that took the lease last; None if there is none, or if it is not known."""
+    """Return the identity of the run that took the lease last; None without such a run, or if it is not known."""
     found = _parse(versioned.read(storage.join(directory, LEASE_FILE))).get("identity")
     return found if isinstance(found, dict) else None
 

@@ -16,7 +16,7 @@ from exact_resume.workers.cluster import Cluster
 PRIMARY = "workerpool0-0"
 """The replica that leads and writes checkpoints."""
 PART_BYTES = 256 * 2**10
-"""In a bucket a part of this size is followed by the next one, which bounds the cost of a write in a long run."""
+"""Size at which the log in a bucket continues in a new part, which bounds the cost of a write in a long run."""
 SECONDS_BETWEEN_WRITES = 15.0
 """An object may be written at most once per second, and readers should not wait a minute."""
 _EXIT_TIMEOUT_SECONDS = 60.0

@@ -16,7 +16,7 @@ from typing import BinaryIO
 _LONGEST_NAME = 200
 """File systems take 255 bytes; the rest is for what makes a temporary name unique."""
 _SYSTEM_FOLDERS = ("/dev", "/proc", "/sys")
-"""Where devices, processes and the kernel appear as files."""
+"""Folders in which devices, processes and the kernel appear as files."""
 _MEMORY = "/dev/shm"  # noqa: S108 - an ordinary folder in /dev
 
 
@@ -30,7 +30,7 @@ def write(path: Path, data: bytes) -> None:
 def replacing(
     path: Path, *, beside: Path | None = None, publish: Callable[[Path, Path], None] | None = None
 ) -> Iterator[BinaryIO]:
-    """Yield a new file that takes the place of another one when the block succeeds, and is on the disk before.
+    """Yield a new file that takes the place of an existing file when the block succeeds, and is on the disk before.
 
     Args:
         path: The file; a link is replaced, not followed.
@@ -136,7 +136,7 @@ def _stem(target: Path) -> str:
 
 
 def _lock(descriptor: int) -> bool:
-    """Lock a new file; return False if another process, which removes what is left, was faster."""
+    """Lock a new file; return False if another process, which removes leftovers, was faster."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
@@ -146,7 +146,7 @@ def _lock(descriptor: int) -> bool:
 
 
 def _refuse_special(path: Path) -> None:
-    """Refuse to replace what is not a regular file or a link in an ordinary folder.
+    """Refuse to replace anything but a regular file or a link in an ordinary folder.
 
     Raises:
         OSError: The path is a device, a pipe, a socket or a folder, or in a folder of the system.

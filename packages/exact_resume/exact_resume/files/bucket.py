@@ -160,7 +160,7 @@ def identity(path: str) -> dict[str, int | str]:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Version:
-    """A version of an object; a later object of the same name has another one."""
+    """A version of an object; a later object of the same name has a different version."""
 
     path: str
     generation: int
@@ -211,7 +211,7 @@ def copy(source: Version, path: str) -> None:
 
 
 def names(directory: str) -> list[str]:
-    """Return the names of what is in a folder, objects and folders alike, sorted."""
+    """Return the sorted names of the entries of a folder, objects and folders alike."""
     prefix = _prefix(directory)
     found: set[str] = set()
     with errors_of(directory):

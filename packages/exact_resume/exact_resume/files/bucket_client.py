@@ -23,7 +23,7 @@ _FIRST_PAUSE = ("GCS_RETRY_CONFIG_INIT_DELAY_TIME_US", 1_000_000)
 _LONGEST_PAUSE = ("GCS_RETRY_CONFIG_MAX_DELAY_TIME_US", 32_000_000)
 """TensorFlow's variables for its own gs://, and the values without them."""
 _DEADLINE_SECONDS = 300.0
-"""For all attempts together, counted from the last progress."""
+"""Limit for all attempts together, counted from the last progress."""
 _MAX_IDLE_CONNECTIONS = 64
 _lock = threading.Lock()
 _random = random.Random()  # noqa: S311 - no secret
@@ -40,7 +40,7 @@ class RetryPolicy:
     def __init__(self, progress: Callable[[], int] = lambda: 0) -> None:
         """Keep what measures the progress, such as the number of bytes received."""
         self.num_failures = 0
-        """Of all calls so far."""
+        """Failures of all calls so far."""
         self._progress = progress
 
     def __call__(self, call: Callable[[], T]) -> Callable[[], T]:

@@ -16,7 +16,7 @@ _NUM_CONNECTIONS = 8
 
 
 def download(path: storage.Path, file: IO[bytes]) -> None:
-    """Append to a file what another one has beyond the file's position; an interrupted copy is continued so."""
+    """Append the rest of another file, from this file's position; an interrupted copy is continued this way."""
     if storage.is_remote(path):
         bucket.download(os.fspath(path), file)
         return

@@ -33,7 +33,7 @@ class GrowingFile:
             self._pending += data
 
     def flush(self) -> None:
-        """Write what is new, in one thread at a time; others may add meanwhile.
+        """Write the new bytes, in one thread at a time; other threads may add meanwhile.
 
         Raises:
             OSError: Nothing of it is written; the next call tries again.

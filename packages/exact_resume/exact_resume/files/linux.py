@@ -22,7 +22,7 @@ import sys
 from typing import Any
 
 _PRODUCT_NAME = "/sys/class/dmi/id/product_name"
-"""Readable inside containers, too."""
+"""Readable even inside containers."""
 _held: list[Any] = []
 """The socket of this process's name."""
 

@@ -11,7 +11,7 @@ from typing import TypeVar
 T = TypeVar("T")
 R = TypeVar("R")
 _NUM_AHEAD = 16
-"""For items that are small in memory."""
+"""Number of items read ahead; they are small in memory."""
 
 
 def in_order(

@@ -150,7 +150,7 @@ def _upload(
     files = sorted(path.relative_to(source).as_posix() for path in source.rglob("*") if path.is_file())
     others = [name for name in files if name != last]
     for name in filter(own.fullmatch, {*_tree(target)}.difference(files)):
-        # Another attempt may be removing it, too.
+        # Another attempt may be removing it at the same time.
         with contextlib.suppress(*MISSING):
             storage.remove(storage.join(target, name))
 

@@ -15,7 +15,7 @@ from exact_resume.files import atomic_write, bucket
 Path = str | os.PathLike[str]
 T = TypeVar("T")
 MISSING = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
-"""Errors that show that there is no such file; after any other one, the file may be intact."""
+"""Errors that show that there is no such file; after any other error, the file may be intact."""
 _PASSING = {errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.EAGAIN, errno.ENOTCONN, errno.EHOSTDOWN}
 """Errors of a disk or of a network mount that a later attempt may not have."""
 _PAUSES_SECONDS = (0.5, 1.0, 2.0)
@@ -130,7 +130,7 @@ def remove_empty(directory: Path) -> None:
 
 
 def remove_tree(directory: Path) -> None:
-    """Remove a folder and its content; it need not exist, and another process may be removing it, too."""
+    """Remove a folder and its content; it need not exist, and another process may be removing it at the same time."""
     if is_remote(directory):
         bucket.remove_tree(os.fspath(directory))
         return

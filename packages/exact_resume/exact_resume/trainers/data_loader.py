@@ -34,7 +34,7 @@ _NUM_DRAWN_AHEAD = 64
 _NUMPY: Any = np.random
 """Its types do not have the functions that exchange the generator."""
 _DEPTH = 4
-"""Of attributes, where generators are looked for."""
+"""Levels of attributes in which generators are looked for."""
 _OPTIONS = (
     *("num_workers", "pin_memory", "timeout", "worker_init_fn", "multiprocessing_context", "prefetch_factor"),
     *("persistent_workers", "pin_memory_device"),
@@ -43,12 +43,12 @@ _OPTIONS = (
 
 @dataclasses.dataclass(kw_only=True)
 class Position:
-    """Where the next iteration of a loader begins."""
+    """The position at which the next iteration of a loader begins."""
 
     epoch: int = 0
     """Set it before each iteration."""
     first_batch: int = 0
-    """Of the next iteration; those after it begin at 0."""
+    """First batch of the next iteration; later iterations begin at 0."""
 
     def take(self) -> tuple[int, int]:
         """Return both for an iteration that begins."""
@@ -61,9 +61,9 @@ def resumable(loader: Any, *, seed: int, rank: int = 0, num_workers: int = 1) ->
 
     Args:
         loader: A `torch.utils.data.DataLoader` over all examples, not yet divided between workers.
-        seed: Of the order, and of what the examples draw.
-        rank: Of this worker.
-        num_workers: Of the training; each gets its part of a batch.
+        seed: Seed of the order, and of the random numbers of the examples.
+        rank: Rank of this worker.
+        num_workers: Number of workers of the training; each gets its part of a batch.
 
     Raises:
         InputError: The order cannot be restored; the message names what has it.
@@ -95,10 +95,10 @@ def resumable(loader: Any, *, seed: int, rank: int = 0, num_workers: int = 1) ->
 
 
 class _Draws:
-    """Random numbers beside those of the training, whose global generators are put back afterwards."""
+    """Draws random numbers apart from those of the training, whose global generators are restored afterwards."""
 
     def __init__(self, *owners: Any) -> None:
-        """Find the generators among the attributes of objects, which are seeded, too."""
+        """Find the generators among the attributes of objects, which are seeded as well."""
         self._own = _generators_of(*owners)
         # Exchanging NumPy's generator takes 1 microsecond, copying its state 100.
         self._numbers = np.random.MT19937(0)
@@ -125,7 +125,7 @@ class _Draws:
         _restore(*others)
 
     def seed(self, *parts: int | str) -> None:
-        """Seed the global generators and those found."""
+        """Seed the global generators and the found generators."""
         seed = int.from_bytes(hashlib.blake2b(repr(parts).encode(), digest_size=8).digest()) >> 1
         random.seed(seed)
         np.random.seed(seed % 2**32)
@@ -153,7 +153,7 @@ class _Python:
         self._next = -1
 
     def state(self) -> Any:
-        """Return the state, which is then behind by 32 bits."""
+        """Return the state, which is 32 bits behind the generator."""
         bits, generator = random.getrandbits(32), random.getstate.__self__  # type: ignore[attr-defined]
         if bits != self._next or generator.gauss_next != self._kept[2]:
             version, words, gauss = random.getstate()

@@ -36,12 +36,12 @@ _COUNTERS = (
 )
 """Its attributes that count what was trained."""
 _COUNTERS_OF_SOME = ("_initial_global_step", "_metrics", "_total_train_tokens")
-"""Of transformers 5.20 and of TRL."""
+"""Counters of transformers 5.20 and TRL."""
 _PROGRESS = (
     *("epoch", "global_step", "num_input_tokens_seen", "total_flos", "log_history"),
     *("best_metric", "best_global_step", "best_model_checkpoint"),
 )
-"""Of its state; the other fields follow from the arguments, or differ between workers."""
+"""Fields of its state; the others follow from the arguments, or differ between workers."""
 _FREE = (
     *("output_dir", "logging_dir", "run_name", "project", "report_to", "hub_", "push_to_hub", "disable_tqdm", "log_"),
     *("dataloader_num", "dataloader_prefetch", "dataloader_persistent", "dataloader_pin", "dataloader_multi", "save_"),
@@ -63,7 +63,7 @@ def hugging_face(
     stateless: Sequence[Any] = (),
     **options: Any,
 ) -> "Training":
-    """Return the training of a Trainer, to be begun by `train()`.
+    """Return the training of a Trainer, which `train()` begins.
 
     Args:
         trainer: A `transformers.Trainer`, or an object of a subclass.
@@ -71,7 +71,7 @@ def hugging_face(
         config: Whatever else decides what the run computes.
         state: Objects by name, as for `exact_resume.run`, that the training changes beside those of the Trainer.
         stateless: Callbacks that have attributes, but none that later steps need.
-        options: As for `exact_resume.run`: code, save_every_steps and others.
+        options: Options of `exact_resume.run`: code, save_every_steps and others.
 
     Raises:
         InputError: The training cannot be resumed exactly; the message names what prevents it.
@@ -146,7 +146,7 @@ class Training:
         return output
 
     def _metrics(self) -> dict[str, float]:
-        """Return the last value of each logged number; those of an evaluation are of the model that is left."""
+        """Return the last value of each logged number; of evaluations, only those of the kept model count."""
         state, found = self._trainer.state, dict[str, Any]()
         best = state.best_global_step if self._trainer.args.load_best_model_at_end else None
         for line in state.log_history:
@@ -192,7 +192,7 @@ class Training:
 
         first = _Events(on_step_begin=self._begin_step)
         last = _Events(
-            on_train_begin=self._begin_training,
+            on_train_begin=lambda *_, **__: _refuse_missing(self._trainer, _COUNTERS),
             on_epoch_begin=self._begin_epoch,
             on_step_end=forget_save,
             on_epoch_end=forget_save,
@@ -222,7 +222,7 @@ class Training:
     # What a checkpoint has.
 
     def _objects(self) -> dict[str, Any]:
-        """Return what a training changes, by name; before it has begun, the model, whose shapes identify the run."""
+        """Return the objects that a training changes; before it begins, the model, whose shapes identify the run."""
         trainer = self._trainer
         found = {"model": states.saved(trainer.model, save=self._trained, load=self._load)}
         if self._has_begun:
@@ -289,9 +289,6 @@ class Training:
         self._trainer.model.load_state_dict(content, strict=False)
 
     # What happens when.
-
-    def _begin_training(self, *_: Any, **__: Any) -> None:
-        _refuse_missing(self._trainer, _COUNTERS)
 
     def _begin_epoch(self, _: Any, state: Any, __: Any, **___: Any) -> None:
         self._epoch += 1
@@ -401,7 +398,7 @@ def _refuse(trainer: Any) -> None:
 
 
 def _callbacks(trainer: Any, stateless: Sequence[Any]) -> dict[str, Any]:
-    """Return what is saved of the callbacks, by name.
+    """Return the saved state of the callbacks, by name.
 
     Raises:
         InputError: A callback has attributes that cannot be saved.

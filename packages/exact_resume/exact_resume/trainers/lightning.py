@@ -29,7 +29,7 @@ from exact_resume.errors import InputError, RunError, report_uncaught
 from exact_resume.trainers import data_loader
 
 VERSIONS = "2.5 or newer"
-"""Of Lightning, that were tested."""
+"""Tested versions of Lightning."""
 PRIVATE = """
     _checkpoint_connector.dump_checkpoint _checkpoint_connector._loaded_checkpoint
     _checkpoint_connector.restore_datamodule _checkpoint_connector.restore_model
@@ -67,7 +67,7 @@ class LightningCallback:
     """A callback of Lightning that keeps a run in a folder, for the libraries that the program has imported."""
 
     def __new__(cls, *_: Any, **__: Any) -> Self:
-        """Make the object one of a subclass that is Lightning's `Callback`, too."""
+        """Make the object an instance of a subclass that is also Lightning's `Callback`."""
         names = ("lightning.pytorch", "pytorch_lightning")
         if not (bases := [sys.modules[each].Callback for each in names if each in sys.modules]):
             raise InputError(
@@ -83,9 +83,9 @@ class LightningCallback:
 
         Args:
             directory: Folder for checkpoints, event log and result.json, local or gs://.
-            monitor: Name of a metric of the validation; the best step by it is kept, too. Empty: none.
+            monitor: Name of a metric of the validation; the best step by it is kept as well. Empty: no metric.
             mode: Whether a "min" or a "max" of it is best.
-            options: As for `exact_resume.run`: config, code, save_every_steps and others.
+            options: Options of `exact_resume.run`: config, code, save_every_steps and others.
 
         Raises:
             InputError: An argument is wrong.
@@ -254,7 +254,7 @@ class _Run(program.Run):
 
 
 class _Training:
-    """What a checkpoint has of a trainer."""
+    """The state of a trainer in a checkpoint."""
 
     def __init__(self, trainer: Any) -> None:
         """Make the order of the examples one that can be resumed.
@@ -307,7 +307,7 @@ class _Training:
         fetcher.fetched += self._epoch_loop.batch_progress.current.ready
 
     def get_state(self) -> dict[str, Any]:
-        """Return what is the same on all workers."""
+        """Return the state that is the same on all workers."""
         checkpoint = self._connector.dump_checkpoint(weights_only=False)
         loops = checkpoint.pop("loops")["fit_loop"]
         loops["epoch_loop.batch_progress"]["is_last_batch"] = False

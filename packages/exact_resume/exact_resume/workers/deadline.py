@@ -36,7 +36,7 @@ class Deadline:
             stop: Ends the wait.
             timeout_seconds: Longest time.
             report: Receives a line now and then, and one at the end.
-            option: By which the user has given the time.
+            option: Option with which the user sets the time.
         """
         self._option = option
         self._stop, self._timeout_seconds, self._report = stop, timeout_seconds, report

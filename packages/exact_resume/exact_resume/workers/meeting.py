@@ -113,7 +113,7 @@ def refuse_difference(
     Args:
         fields: JSON values by name, of each worker in the order of their ranks.
         way_on: What to do, at the end of the message.
-        names: Of the workers; empty: their ranks.
+        names: Names of the workers; empty: their ranks.
 
     Raises:
         InputError: A field differs.

@@ -31,7 +31,7 @@ five seconds."""
 _MAX_GROWTH = 4
 """Largest factor from one block's number of steps to the next, because the first ones include tracing and warm-up."""
 _MAX_BYTES = 4 * 2**20
-"""Of a line; the longest ones are the identity of a run and the states of random generators."""
+"""Limit of a line; the longest lines are the identity of a run and the states of random generators."""
 _MAX_GREETING_BYTES = 1024
 _GREETING_SECONDS = 5.0
 """Longest wait for a part of a greeting."""
@@ -322,7 +322,7 @@ def _greeted(connection: socket.socket, token: str, rank: int) -> _Peer | None:
     with contextlib.suppress(OSError, ValueError, LookupError, TypeError, RecursionError):
         other = ask({"rank": rank, "challenge": challenge})
         shown = ask({"proof": proof(rank, challenge, other["challenge"])})["proof"]
-        # The own proof, sent back, is none.
+        # Our own proof, sent back, proves nothing.
         if other["rank"] != rank and hmac.compare_digest(shown, proof(other["rank"], other["challenge"], challenge)):
             return _Peer(other["rank"], connection, file)
     return None

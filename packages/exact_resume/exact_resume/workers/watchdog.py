@@ -13,7 +13,7 @@ from typing import NoReturn
 from exact_resume.text import one_line
 
 EXIT_LOST_PEER = 134
-"""As of SIGABRT, the one exit code that Vertex AI documents as retryable."""
+"""The exit code of SIGABRT, the only one that Vertex AI documents as retryable."""
 _STARTUP_SECONDS = 3600.0
 
 

@@ -18,7 +18,7 @@ _LOST_PEER = re.compile(
     r"|Dist(Network|Store)Error|Rendezvous(Connection|Closed|Timeout)Error|collective operation timeout",
     re.IGNORECASE,
 )
-"""What torch, gloo and NCCL write when a peer is lost."""
+"""Messages of torch, gloo and NCCL about a lost peer."""
 _ENTRY = re.compile(r"(\d{1,3})=(\d{1,3})(:lost-peer)?")
 Table = Mapping[int, re.Match[str]]
 """Code of the command -> its entry."""
@@ -46,13 +46,13 @@ def translate(code: int, table: Table, *, stop_signal: int, error_file: Path) ->
     """Return the exit code for a command's code, and the reason; the reason is empty if they are the same.
 
     Args:
-        code: Of the command, 128 + N after signal N.
+        code: Exit code of the command, 128 + N after signal N.
         table: Entries of the user.
         stop_signal: Number of the signal that the command was sent while it ran; 0: none.
         error_file: Where torchrun writes the error of the process that failed first; it need not exist.
     """
     # Many programs exit with 0 after a signal, whether or not they were complete. torchrun exits with 1, as does a
-    # program whose other processes the signal has ended, too.
+    # program whose other processes were also ended by the signal.
     if stop_signal and code in (0, 1):
         return 128 + stop_signal, "it was stopped, so it may not be complete"
     error = _read_error(error_file)
@@ -64,7 +64,7 @@ def translate(code: int, table: Table, *, stop_signal: int, error_file: Path) ->
 
 
 def _read_error(path: Path) -> str:
-    """Return the message of an error file; empty if there is none, or it is not an error file."""
+    """Return the message of an error file; empty without an error file, or if it is another kind of file."""
     found = storage.read_json(path)
     # torch.distributed.elastic writes {"message": {"message": TEXT, ...}}, and its readers accept {"message": TEXT}.
     while isinstance(found, dict):

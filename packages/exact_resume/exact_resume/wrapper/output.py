@@ -19,10 +19,10 @@ _LARGEST = 2**53
 
 
 class Progress:
-    """What the command's log says of its progress."""
+    """Progress of the command, read from its log."""
 
     def __init__(self, pattern: str) -> None:
-        """Compile the regular expression of a line with progress; empty: there are none.
+        """Compile the regular expression of a line with progress; empty: no line has progress.
 
         Raises:
             InputError: It is not one with the group `step`, or a group has the name of another field.
@@ -40,7 +40,7 @@ class Progress:
         self.figures: dict[str, float] = {}
         """`step` and the other groups of the last line that has a step; empty: none yet."""
         self.first_step: float | None = None
-        """Of the lines since the start; None: no line has had a step."""
+        """First step in the log since the start; None: no line has had a step."""
         self._step, self._infinite, self._reported = 0.0, set[str](), set[str]()
         self._time = time.monotonic()
 

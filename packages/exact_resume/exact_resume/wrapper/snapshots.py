@@ -28,11 +28,11 @@ _FILES = "files"
 _FAILURES = "failures.json"
 """How often the command has failed before its first step, and the checkpoint that it had."""
 _NUM_FAILURES = 2
-"""After as many, the command is started with the checkpoint before, once."""
+"""After this many failures, the command is started once with the previous checkpoint."""
 _COMMITTED = re.compile(r"manifest\.json|files/.*", re.DOTALL)
 _NUM_KEPT = 2
 _LARGEST_SHARE = 100
-"""Where only what belongs to a checkpoint changes, commits take at most 1/100 of the time."""
+"""If only the files that belong to a checkpoint change, commits take at most 1/100 of the time."""
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -47,7 +47,7 @@ class Snapshots:
         log_event: Receives each save and failure.
         progress: The command's log; it continues that of the restored checkpoint.
         is_first: Whether this machine commits.
-        number: Of the newest committed checkpoint; 0: none.
+        number: Number of the newest committed checkpoint; 0: none.
     """
 
     directory: str
@@ -61,7 +61,7 @@ class Snapshots:
     _newest_ns: int = 0
     """Entries that have not changed since then are committed, or older than one that is."""
     _entry: Files = dataclasses.field(default_factory=dict)
-    """Of the newest committed checkpoint, without what belongs to it."""
+    """Files of the newest committed checkpoint, without those that belong to it."""
     _committed: Files = dataclasses.field(default_factory=dict)
     _versions: Files = dataclasses.field(default_factory=dict)
     """The last version of each file that was committed or restored."""
@@ -72,7 +72,7 @@ class Snapshots:
     _begin: float | None = None
     """The first logged step of the run's first start; None: not known."""
     _restored_step: float = 0
-    """Of the restored checkpoint, until it is compared with the first step after it."""
+    """Step of the restored checkpoint, until it is compared with the first step after it."""
     _torn: set[str] = dataclasses.field(default_factory=set)
     """Paths that were reported."""
     _next_time: float = 0.0
@@ -249,9 +249,9 @@ class Snapshots:
         return files
 
     def _is_closed(self, name: str, files: Files, code: int | None) -> bool:
-        """Return whether no process writes an entry: it was so at the last look, too, after which the command ran."""
+        """Return whether no process writes an entry: this also held at the last look, after which the command ran."""
         if code is not None:
-            # A kill closes half of a file, too.
+            # A kill also closes half of a file.
             return not code or self.rule.is_complete(files) is True
         is_written = any(linux.is_written(self.rule.folder / path, os.getpid()) for path in files)
         was_closed = self._seen.pop(name, {}) == files

@@ -5,7 +5,7 @@
 | `rename:PATTERN` | because the command gives it this name when it is complete; without any byte it is not |
 | `marker:PATTERN/FILE` | if the folder has this file, and none of its files is newer |
 | `header:PATTERN` | if it is a zip file (pt, npz, keras) whose directory, at the end, is complete |
-| `closed:PATTERN` | once its writer has closed it; zip files, JSON and safetensors must be complete, too |
+| `closed:PATTERN` | once its writer has closed it; zip files, JSON and safetensors must also be complete |
 
 Nothing is unpickled. Links and names that begin with a dot do not count.
 """
@@ -27,7 +27,7 @@ from exact_resume.text import quote
 _FORM = re.compile(r"(rename|header|closed):[^/.][^/]*|marker:[^/.][^/]*/.+")
 _NAME = re.compile(r"[^/.][^/]*")
 Files = dict[str, tuple[int, int, int]]
-"""Of an entry, which is a file or a folder: path relative to the command's folder -> time of the last change in
+"""Files of an entry, which is a file or a folder: path relative to the command's folder -> time of the last change in
 nanoseconds, inode and bytes."""
 
 
@@ -42,9 +42,9 @@ class Rule:
     Attributes:
         folder: The command's folder.
         kind: rename, marker, header or closed.
-        pattern: For the name of an entry, as in a shell.
-        marker: Path of the marker within the entry; empty: there is none.
-        also: Patterns of names that belong to each checkpoint and are none by themselves.
+        pattern: Pattern for the name of an entry, as in a shell.
+        marker: Path of the marker within the entry; empty: the rule has no marker.
+        also: Patterns of names that belong to each checkpoint and are not checkpoints by themselves.
     """
 
     folder: Path

@@ -37,7 +37,7 @@ class Classes:
     required: str = ""
     """Keys that may not be left out where a class has them."""
     needs: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    """Key -> another one without which it would be ignored."""
+    """Key -> the key without which it would be ignored."""
 
     def config(self, name: str) -> JsonObject:
         """Return key -> kind of the config of a class."""

@@ -23,6 +23,10 @@ to import only where it is called.
 import os
 import sys
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from contextlib import ExitStack
+
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER, _SIGKILL = 1, 36, 9
 """From linux/prctl.h and signal.h."""
 
@@ -94,24 +98,27 @@ def rights(process: int | str) -> dict[str, str]:
     return found | {name: os.readlink(f"/proc/{process}/ns/{name}") for name in _NAMESPACES}
 
 
-def namespaces(process: int) -> list[int]:
+def namespaces(process: int, opened: "ExitStack") -> list[int]:
     """Open the namespaces of a process in which this one is not, in the order in which they can be entered.
+
+    Args:
+        process: The process.
+        opened: Closes them.
 
     Raises:
         OSError: It has ended, or is another user's.
     """
     import fcntl
 
-    mounts, processes, user = (os.open(f"/proc/{process}/ns/{name}", os.O_RDONLY) for name in ("mnt", "pid", "user"))
+    every = list[int]()
+    for name in ("mnt", "pid", "user"):
+        every.append(os.open(f"/proc/{process}/ns/{name}", os.O_RDONLY))
+        opened.callback(os.close, every[-1])
     # bubblewrap makes a second user namespace, in which the user has their own name again.
-    found, entered = list[int](), [os.stat("/proc/self/ns/user").st_ino]
-    for each in (fcntl.ioctl(mounts, _NS_GET_USERNS), mounts, processes, user):
-        if (inode := os.fstat(each).st_ino) in entered:
-            os.close(each)
-        else:
-            found.append(each)
-            entered.append(inode)
-    return found
+    every.insert(0, fcntl.ioctl(every[0], _NS_GET_USERNS))
+    opened.callback(os.close, every[0])
+    inodes = [os.stat("/proc/self/ns/user").st_ino, *(os.fstat(each).st_ino for each in every)]
+    return [each for at, each in enumerate(every, 1) if inodes[at] not in inodes[:at]]
 
 
 def enter(namespaces: list[int], wanted: dict[str, str]) -> bool:

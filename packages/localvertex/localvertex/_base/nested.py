@@ -19,7 +19,7 @@ def _same(value: Any) -> Any:
 
 
 def changed(value: Any, change: Callable[[Any], Any] = _same, change_key: Callable[[Any], Any] = _same) -> Any:
-    """Return a value in which each part that is no list or object, and each key of an object, is changed."""
+    """Return a value in which each part that is not a list or an object, and each key of an object, is changed."""
     if isinstance(value, dict):
         return {change_key(key): changed(item, change, change_key) for key, item in value.items()}
     if isinstance(value, list | tuple):

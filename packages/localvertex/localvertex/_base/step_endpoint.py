@@ -32,7 +32,7 @@ _TOKEN = re.compile(r"[A-Za-z0-9_-]{32,200}")
 
 @dataclass(frozen=True, kw_only=True)
 class StepEndpoint:
-    """Where a step sends its calls."""
+    """The endpoint to which a step sends its calls."""
 
     address: str
     """http://127.0.0.1:PORT."""

@@ -49,14 +49,14 @@ def archive(files: Mapping[Path, str], name: str) -> Response:
 
     Args:
         files: The name of each in the archive.
-        name: Of the archive.
+        name: Name of the archive.
     """
     headers = {**_SANDBOX, "Content-Disposition": f"attachment; filename={name}"}
     return StreamingResponse(_zipped(files), headers=headers, media_type="application/zip")
 
 
 class _Sink(io.RawIOBase):
-    """What was written since the last look; no file can be sought in it."""
+    """Collects the bytes that were written since the last read; it cannot seek."""
 
     def __init__(self) -> None:
         self.data = bytearray()

@@ -46,7 +46,7 @@ def use_running(work_dir: Path, *, opens_browser: bool) -> bool:
 
 
 def _running(work_dir: Path) -> str:
-    """Return the address of the server that uses a work folder, empty when there is none.
+    """Return the address of the server that uses a work folder, empty without a server.
 
     Raises:
         UserError: The server does not answer.

@@ -50,7 +50,7 @@ class Prepared:
     has_mask: bool = False
     """Whether it runs behind the mask of steps: without a sandbox or an image, and not as the user has allowed."""
     program: PythonProgram | None = None
-    """What the command does, if it can be forked."""
+    """The program of the command, if it can be forked."""
 
 
 def inside(path: str | Path, folders: Iterable[str | Path]) -> bool:

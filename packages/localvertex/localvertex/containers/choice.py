@@ -41,7 +41,7 @@ class Choice:
         return json.dumps(engine | self.stand_ins.code_digests(work_dir, self.command_prefixes))
 
     def shows(self, path: str | Path) -> bool:
-        """Return whether a container command finds a path: those of its image's source folder are mounted."""
+        """Return whether a container command finds a path; the source folder of its image is mounted."""
         return self.how.shows(path) or (os.path.exists(path) and inside(path, self.stand_ins.sources))
 
     @cached_property

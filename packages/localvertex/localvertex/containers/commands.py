@@ -9,7 +9,7 @@ from localvertex.containers.choice import Choice
 from localvertex.containers.programs import is_own_python, missing
 
 _COMPONENT = "ephemeral_component"
-"""In the command of a Python component that `create_custom_training_job_from_component` has wrapped."""
+"""Module in the command of a Python component that `create_custom_training_job_from_component` has wrapped."""
 
 
 def is_foreign_command(words: tuple[str, ...], env: dict[str, str], choice: Choice) -> bool:

@@ -12,7 +12,7 @@ from localvertex.processes import in_sandbox
 def folders() -> list[Path]:
     """Return the folders of this Python, except the current one and any that contains the home directory."""
     wanted = {sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix, os.path.dirname(in_sandbox.__file__)}
-    # The real one, too: `base_prefix` may be a link that another one follows.
+    # Include the resolved path: `base_prefix` may be a link to another link.
     wanted.add(os.path.dirname(os.path.dirname(os.path.realpath(sys.executable))))
     wanted |= {path for path in search_path() if os.path.exists(path)} | _editable()
     projects = {path for path in wanted if os.path.exists(os.path.join(path, "pyproject.toml"))}

@@ -127,7 +127,7 @@ def _artifacts(output_file: Path) -> list[JsonObject]:
         if output_file.stat().st_size > _MAX_OUTPUT_BYTES:
             raise TaskFailed(f"{output_file.name} is larger than {_MAX_OUTPUT_BYTES} bytes", is_retryable=False)
         content = parse_json(output_file.read_text(), output_file.name)
-        # The reader takes a list of pairs, too.
+        # The reader also takes a list of pairs.
         groups = dict(content.get("artifacts") or {}).values()
     except (OSError, UserError, ValueError, AttributeError, TypeError, RecursionError):
         return []

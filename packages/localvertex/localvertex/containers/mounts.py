@@ -15,7 +15,7 @@ _NOT_RUNS = ("models", "endpoints", "api")
 """Folders of the work folder that only localvertex writes: the registry, endpoints and the records of the API."""
 
 JOB_FOLDERS = ("customJobs", "hyperparameterTuningJobs")
-"""Of the API's records: the folders in which replicas run, which are theirs."""
+"""Folders of the API's records in which replicas run; they belong to the replicas."""
 
 _OF_THE_SANDBOX = ("/dev", "/proc")
 """A device or a process of this machine is not a file of the user, although it has a path."""
@@ -40,7 +40,7 @@ def given_paths(
     texts = [text for name, value in values.items() if value != known.get(name) for text in texts_in(value)]
     texts += [text for value in artifacts.values() for text in texts_in(value)]
     found = dict.fromkeys(Path(each) for each in texts if os.path.isabs(each) and exists(each))
-    # The own name of a path counts, too: /dev/stdout is a link to whatever the standard output of this process is.
+    # The unresolved name of a path counts as well: /dev/stdout is a link to the standard output of this process.
     return tuple(
         each
         for each in found

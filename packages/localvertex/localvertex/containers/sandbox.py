@@ -34,7 +34,7 @@ _CERTIFICATES = "/var/lib/ca-certificates"
 _MAX_PROBE_SECONDS = 30
 
 _ROOT_BYTES = 2**30
-"""What a command may write beside its folders, in memory; it ends with the command."""
+"""Memory for the files that a command writes outside its folders; it ends with the command."""
 
 _STARTER = ("sh", "-c", 'trap "" TERM INT HUP; exec "$@"', "sh")
 """Starts bubblewrap so that signals do not end it: the command inside decides within its grace time."""
@@ -140,7 +140,7 @@ class Sandbox:
         words += [word for target in _TEMPORARY for word in ("--bind", str(temporary), target)]
         if (users_home := os.path.realpath(Path.home())) != os.sep:
             words += ["--bind", str(home), users_home]
-        # The step's temporary folder is in the machine's, which may contain Python, too.
+        # The step's temporary folder is in the machine's, which may also contain Python.
         words += _binds("--ro-bind", [*self._python, *call.readable, *(call.credentials or [])])
         words += _binds("--bind", [call.temporary, call.folder, *call.writable])
         if call.gcs_root:

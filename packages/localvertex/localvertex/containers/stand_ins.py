@@ -1,4 +1,4 @@
-"""What runs in place of a container image: `[image."IMAGE"]` and `[packages] python` of localvertex.toml.
+"""Programs that run in place of a container image: `[image."IMAGE"]` and `[packages] python` of localvertex.toml.
 
 Python code of the image, and the command that the user has named, are processes of this machine, as code that is
 installed here is. A shell command goes where container commands go, and finds the folder and the interpreter there.
@@ -36,7 +36,7 @@ _TAG = re.compile(r"(@[\w+.-]+:[0-9a-f]+|:[\w.-]+)$")
 """The digest or the tag at the end of an image."""
 
 _EXECUTOR = "executor_main"
-"""In the module that runs Python components, of all versions of kfp."""
+"""Part of the name of the module that runs Python components in every version of kfp."""
 
 _CONFIG = "kfp_config.ini"
 """Written by `kfp component build`: the file of each component."""
@@ -65,15 +65,15 @@ _PLAIN_PATH = re.compile(r"[\w./+@%:=,~-]+")
 _KFP = re.compile(r"\bkfp==")
 
 EXAMPLE = "path/to/source"
-"""In place of a source folder that only the user knows."""
+"""Stands for a source folder that only the user knows."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class StandIn:
-    """What runs in place of one image; without `image`, nothing does."""
+    """The program that runs in place of one image; without `image`, nothing does."""
 
     image: str = ""
-    """As the file of the configuration names it."""
+    """Name of the image in the configuration file."""
     path: Path | None = None
     command: tuple[str, ...] = ()
     packages: tuple[str, ...] = ()
@@ -94,7 +94,7 @@ class StandIn:
     def add_path(self, env: dict[str, str]) -> dict[str, str]:
         """Return variables with the source folder first among those in which Python finds modules.
 
-        Only the start-up file of steps comes before it: a source may have a file of that name, too.
+        Only the start-up file of steps comes before it: a source may have a file of the same name.
         """
         if self.path is None:
             return env
@@ -205,7 +205,7 @@ class StandIn:
         """Return a digest of the programs and the configuration in place of the image; empty if they are not known.
 
         Args:
-            work_dir: Of the runs, which changes with each of them.
+            work_dir: Work directory of the runs, which changes with each run.
         """
         # As in `env --chdir=FOLDER`.
         words = [Path(word.partition("=")[2] if word.startswith("-") else word) for word in self.command]
@@ -340,7 +340,7 @@ def source_of(
 
 
 def is_plain(image: str) -> bool:
-    """Return whether an image has nothing but Python: what it lacks is missing on Vertex AI, too."""
+    """Return whether an image has nothing but Python: what it lacks is missing on Vertex AI as well."""
     return not image or _PLAIN.match(image) is not None
 
 

@@ -11,11 +11,11 @@ from localvertex._base.userinput.reading import parse_python
 from localvertex.containers.programs import SHELLS, is_python, python_target, scripts_of_shell
 
 _COMPONENT = "ephemeral_component"
-"""In the command of a Python component."""
+"""Module in the command of a Python component."""
 
 _RUNS_TEXT = frozenset(("Popen", "call", "check_call", "check_output", "getoutput", "run", "system"))
 _VALUE = "VALUE"
-"""In place of what only the run knows."""
+"""Stands for a value that only the run knows."""
 
 
 def started(words: Sequence[str]) -> list[str]:

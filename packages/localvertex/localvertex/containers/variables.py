@@ -19,7 +19,7 @@ PROJECT_ID, JOB_ID = facts.group("job")
 """The job's id (google-cloud-aiplatform, training_utils) is the same for all replicas and restarts."""
 
 TORCH = (*facts.group("torch"),)
-"""What `torch.distributed` reads by default."""
+"""Variables that `torch.distributed` reads by default."""
 
 _SERVICE_ONLY = (TF_CONFIG, CLUSTER_SPEC, JOB_ID, TRIAL_ID, METRIC_FILE, *TORCH, *OUTPUT_FOLDERS)
 """Set by the service or not at all, so these are dropped from the user's own environment."""

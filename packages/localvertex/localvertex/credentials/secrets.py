@@ -12,10 +12,10 @@ from localvertex._base.nested import changed, parts
 from localvertex.processes.sinks import MASK
 
 _MIN_LENGTH = 6
-"""Shorter values, such as 1 or true, also occur as something else."""
+"""Shorter values, such as 1 or true, occur in many texts that are not the secret."""
 
 _MIN_PATH_LENGTH = 16
-"""Shorter paths of webhooks, such as api/hooks, also occur as something else."""
+"""Shorter paths of webhooks, such as api/hooks, occur in many texts that are not the secret."""
 
 _WORDS = frozenset("APIKEY CREDENTIAL CREDENTIALS KEY PASSPHRASE PASSWD PASSWORD PAT PWD SECRET SECRETS TOKEN".split())
 _NOT_SECRET = frozenset(("PWD", "OLDPWD"))

@@ -27,8 +27,8 @@ class StepFile:
         """Write the files into a folder of their own, which only its owner can open.
 
         Args:
-            endpoint: For processes that run as the user.
-            confined: For those in a sandbox, which must not act as the user.
+            endpoint: Endpoint for processes that run as the user.
+            confined: Endpoint for processes in a sandbox, which must not act as the user.
 
         Raises:
             OSError: They cannot be written.

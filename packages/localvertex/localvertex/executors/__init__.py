@@ -22,7 +22,7 @@ class Executor(Protocol):
     """Runs steps of one kind. It holds no state of a run."""
 
     name: ClassVar[str]
-    """For messages and run.json."""
+    """Name in messages and run.json."""
 
     def accepts(self, executor: Container | Importer) -> bool:
         """Return whether this executor runs the spec."""

@@ -165,6 +165,6 @@ class Attempt:
         return env | {IMAGES: self.context.images, "PATH": f"{bin_folder}{os.pathsep}{env.get('PATH', os.defpath)}"}
 
     def add_own(self, env: dict[str, str], base: Path | None = None) -> dict[str, str]:
-        """Return the variables with those of this attempt alone: its temporary folder, and its own environment."""
+        """Return the variables with those that only this attempt has: its temporary folder, and its own environment."""
         env = environments.add_own(env, self.temporary, base, self.stand_in.python)
         return self.stand_in.add_path(env) | {"TMPDIR": str(self.temporary)}

@@ -67,7 +67,7 @@ class Context:
     pins: Mapping[str, str] = field(default_factory=dict)
     """Versions that are installed in place of pinned ones, e.g. `numpy==1.21.6` by `numpy==1.21.9`."""
     repository: Repository = field(default_factory=Repository)
-    """What names the packages of missing modules."""
+    """Names the packages of missing modules."""
     images: str = "{}"
     """Variable of steps with the digests of the code in place of images."""
     given_paths: tuple[Path, ...] = ()

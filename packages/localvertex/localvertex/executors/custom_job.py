@@ -28,7 +28,7 @@ _PREVIEW_MODULE = "google_cloud_pipeline_components.container.preview.custom_job
 """Its payload also has `persistent_resource_id`."""
 
 JOB_FILE = "custom_job.json"
-"""In the step's folder: the job that was started, as a CustomJob."""
+"""File in the step's folder with the job that was started, as a CustomJob."""
 
 
 class CustomJobExecutor(LauncherExecutor):

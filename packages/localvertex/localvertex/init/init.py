@@ -98,7 +98,7 @@ def _print_row(row: Row) -> None:
 
 
 def _tables(rows: list[Row]) -> Tables:
-    """Return the tables of all pipelines; those of steps are per pipeline where there are several."""
+    """Return the tables of all pipelines; with several pipelines, each has its own tables of steps."""
     tables: Tables = {}
     for row in rows:
         for names, content in row.proposal.items():

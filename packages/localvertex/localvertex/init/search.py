@@ -28,7 +28,7 @@ _MAX_DEPTH = 100
 _MAX_SOURCE_BYTES = 500_000
 _SKIPPED = re.compile(r"\..*|node_modules|site-packages|__pycache__")
 _MARKS = {"pyvenv.cfg", "conda-meta", record.PRIVATE}
-"""What is in virtual environments and in localvertex's work folders, which are not searched."""
+"""Files that mark virtual environments and localvertex's work folders, which are not searched."""
 _COMPILED = re.compile(rb"pipelineSpec|pipeline_spec|deploymentSpec|deployment_spec")
 _KFP = re.compile(rb"^\s*(?:from|import)\s+kfp\b", re.MULTILINE)
 _PIPELINE = re.compile(r"(?:\w+\.)*pipeline(?:\(.*\))?", re.DOTALL)

@@ -107,7 +107,7 @@ def _here(path: Path, pipeline: Pipeline, missing: JsonObject) -> tuple[str, lis
         reasons = []
     except Refused as error:
         reasons = list(error.reasons)
-    # A run would refuse the addresses of samples, too.
+    # A run would also refuse the addresses of samples.
     reasons += addresses.refusals(pipeline, values, buckets=Buckets(), has_credentials=False)
     callers = bigquery.calls(pipeline, values, has_credentials=False)
     reasons = [*dict.fromkeys([*reasons, *callers])]

@@ -52,7 +52,7 @@ class Pool:
     has_local_command: bool = False
     """Whether the user has given a command in place of its image."""
     stand_in: StandIn = field(default_factory=StandIn)
-    """What runs in place of its image."""
+    """The program that runs in place of its image."""
 
     @property
     def command(self) -> tuple[str, ...]:
@@ -123,7 +123,7 @@ class TrialVariables:
 
     id: str
     metric_file: Path
-    """Where they report their metrics."""
+    """File in which the trials report their metrics."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -47,7 +47,7 @@ class ReplicaProcess:
     spans: list[Span] = field(default_factory=list)
     is_running: bool = False
     memory: Memory | None = None
-    """Of its largest process that has ended."""
+    """Memory of its largest process that has ended."""
     _process: Process | None = None
 
     @property

@@ -153,7 +153,7 @@ class JobRun:
                 self._observe(self._status)
         else:
             if self._cancel.is_set():
-                # The caller that cancels a job may stop its processes, too, which is not a failure.
+                # The caller that cancels a job may also stop its processes, which is not a failure.
                 self._handle_end(ended)
                 raise Cancelled
             self._accept(ended)

@@ -51,7 +51,7 @@ class Restarts:
 
     scheduling: Scheduling
     of_replicas: Counter[str] = field(default_factory=Counter)
-    """In the current attempt at the job."""
+    """Restarts of each replica in the current attempt at the job."""
     num_job_retries: int = 0
     num_preemptions: int = 0
 

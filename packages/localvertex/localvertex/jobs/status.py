@@ -39,7 +39,7 @@ class EventKind(StrEnum):
     FAULT = "fault"
     EXIT = "exit"
     DECISION = "decision"
-    """What a failure leads to."""
+    """The consequence of a failure: a restart, or the end of the job."""
     STALL = "stall"
     STATE = "state"
     NOTE = "note"
@@ -83,13 +83,13 @@ class ReplicaStatus(Progress):
     exit_code: int | None = None
     """The exit code of its last process that has ended."""
     memory: Memory | None = None
-    """Of its largest process that has ended."""
+    """Memory of its largest process that has ended."""
     job_id: str = ""
     """The id of the job that fault requests name; each attempt at a step is another job."""
     spans: tuple[Span, ...] = ()
     """The lifetime of each of its processes."""
     event_log: EventLog | None = None
-    """Where the events of this job begin; None where they cannot be read."""
+    """The position at which the events of this job begin; None if they cannot be read."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -25,7 +25,7 @@ from localvertex.values.facts import Fact
 
 _FOLDER = Path(__file__).parent
 _TIMEOUT_SECONDS = 6
-"""Of the job whose timeout is recorded, when it runs here; on Vertex AI its machines have to start first."""
+"""Timeout of the local job whose timeout is recorded; on Vertex AI its machines have to start first."""
 _NEXT = """\
 An upload starts up to 19 steps and 9 custom jobs on 18 e2-standard-4, at most
 10 of these at once.

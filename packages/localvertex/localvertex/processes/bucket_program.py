@@ -81,7 +81,7 @@ def _local(address: str) -> str:
 
 
 def _names(folder: str, options: "set[str]") -> "set[str]":
-    """Return the files of a folder, or also those below it, relative to it."""
+    """Return the files of a folder, optionally with those of its subfolders, relative to it."""
     every = (
         (inner, name) for inner, _, names in os.walk(folder) for name in names if options & _DEEP or inner == folder
     )

@@ -46,7 +46,7 @@ _REDIRECTIONS = ("PIP_TARGET", "PIP_PREFIX", "PIP_ROOT")
 
 _PIP = """\
 #!/bin/sh
-# pip of this environment, without what leads to another one.
+# pip of this environment, without the variables that lead to another environment.
 unset PIP_TARGET PIP_PREFIX PIP_ROOT
 if [ "$1" = config ]; then shift; set -- config --site "$@"; fi
 for word; do
@@ -183,7 +183,7 @@ def add_own(
         (programs / name).write_text(_OF_BUCKETS.format(program=shlex.quote(bucket_program.__file__), name=name))
         (programs / name).chmod(0o755)
     env = _activated(_activated(env, base) if base else env, folder)
-    # Programs of the user's environment, and environments that the step makes, find its packages, too.
+    # Programs of the user's environment, and environments that the step makes, also find its packages.
     packages = filter(None, [str(_packages(folder)), env.get("PYTHONPATH")])
     path = f"{programs}{os.pathsep}{env['PATH']}"
     return {MARKER: "1"} | env | {"PATH": path, "PYTHONPATH": os.pathsep.join(packages)}
@@ -240,7 +240,7 @@ def _lay_out(folder: str, layout: Iterable[tuple[str, str | bytes | None]]) -> N
 
 
 def create(folder: Path, base: Path | None = None, *, python: Interpreter = OWN, with_pip: bool = False) -> None:
-    """Create a virtual environment that also sees the packages of another one, by default of the interpreter.
+    """Create a virtual environment that also sees the packages of another environment, by default the interpreter's.
 
     pip is mostly among those packages and installs into the environment it is run from, so it is not installed again.
 

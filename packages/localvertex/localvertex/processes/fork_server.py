@@ -5,8 +5,9 @@ reads when it starts. It confirms its imports with one byte. A request on its so
 which one is a file with JSON: this process does not read it, so that no step finds that of another in its memory. It
 forks a process that enters the namespaces of a mask, and gives up what bubblewrap gives up there. That
 process forks a supervisor in the mask, which compares itself with a process that bubblewrap started. Only if nothing
-differs, the supervisor forks the step, which runs `python -m kfp.dsl.executor_main` with the imports already done. The
-answer is the id of the process above the supervisor, 0 if there is no step. The end of the socket ends the server.
+differs, the answer is the id of the process above the supervisor, otherwise 0. When the client permits it with a byte,
+the supervisor forks the step, which runs `python -m kfp.dsl.executor_main` with the imports already done. The end of
+the socket ends the server.
 
 Standard library only, and no import of this package: a step finds its modules as in a new interpreter.
 """
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 _DONE = b"\1"
 
-_REQUEST, _LOG, _LIFELINE, _HOLDER, _NO_INPUT, _NUM_FIXED = range(6)
+_REQUEST, _LOG, _LIFELINE, _HOLDER, _NO_INPUT, _PERMISSION, _NUM_FIXED = range(7)
 """Descriptors of a request by their place; up to four namespaces follow, and what the supervisor only keeps open."""
 
 _MAX_FDS = 16
@@ -65,6 +66,8 @@ def _serve(connection: "_socket.socket") -> "Any":
         reader, writer = os.pipe()
         child = os.fork()
         if child == 0:
+            # It is closed with all others, and its end is no warning in the log of a step.
+            connection.detach()
             with open(fds[_REQUEST], "rb", closefd=False) as file:
                 request = json.load(file)
             _enter_and_supervise(request, fds, writer)
@@ -97,14 +100,21 @@ def _enter_and_supervise(request: "Any", fds: "list[int]", answer: int) -> None:
     os.chdir(request["folder"])
     for target, at in enumerate((_NO_INPUT, _LOG, _LOG)):
         os.dup2(fds[at], target)
-    lifeline = fds[_LIFELINE]
-    _close_all_but([lifeline, fds[_HOLDER], answer, *fds[_NUM_FIXED + num_namespaces :]])
+    lifeline, permission = fds[_LIFELINE], fds[_PERMISSION]
+    _close_all_but([lifeline, fds[_HOLDER], permission, answer, *fds[_NUM_FIXED + num_namespaces :]])
     supervisor.skip_process_ids(request["num_skipped_ids"])
     wakeup = supervisor.prepare()
+    try:
+        os.write(answer, _DONE)
+    except BrokenPipeError:
+        os._exit(1)
+    os.close(answer)
+    # A client that has not received the answer starts the step itself.
+    if os.read(permission, 1) != _DONE:
+        os._exit(1)
+    os.close(permission)
     child = supervisor.fork_command(lifeline)
     if child:
-        os.write(answer, _DONE)
-        os.close(answer)
         supervisor.supervise_to_end(child, lifeline, request["grace_seconds"], wakeup)
     _close_all_but([])
 

@@ -41,6 +41,9 @@ _EARLY = ("PYTHON", "LD_", "GLIBC_", "GCONV_", "MALLOC_", "LOCPATH", "NLSPATH", 
 
 _ALSO_EARLY = ("HOME", "PATH")
 
+_OF_START_UP_FILES = ("COV", "SETUPTOOLS_")
+"""Beginnings of the variables that those of coverage, pytest-cov and setuptools read."""
+
 _HASHED = ("set", "frozenset", "hash")
 """Whose results depend on the seed of hashes, which all steps of a server share."""
 
@@ -95,6 +98,12 @@ def _early(env: Mapping[str, str]) -> dict[str, str]:
     found = {name: text for name, text in env.items() if name.startswith(_EARLY) or name in _ALSO_EARLY}
     own = env.get("TMPDIR")
     return {name: text.replace(own, "") if own else text for name, text in found.items()}
+
+
+def can_fork(env: Mapping[str, str]) -> bool:
+    """Return whether a step with these variables starts as the server does, in whichever folder."""
+    paths = (env.get("PYTHONPATH") or os.sep).split(os.pathsep)
+    return all(map(os.path.isabs, paths)) and not any(name.startswith(_OF_START_UP_FILES) for name in env)
 
 
 class ForkServer:
@@ -162,9 +171,7 @@ class ForkServer:
                 if covered.words:
                     mask, holder, pid = _open_mask(covered, cwd)
                     last = opened.enter_context(holder).fileno()
-                    namespaces = linux.namespaces(pid)
-                for each in namespaces:
-                    opened.callback(os.close, each)
+                    namespaces = linux.namespaces(pid, opened)
                 request = {
                     "rights": linux.rights(pid),
                     "num_namespaces": len(namespaces),
@@ -178,44 +185,54 @@ class ForkServer:
                 file = opened.enter_context(open(os.memfd_create("request"), "wb+"))
                 file.write(json.dumps(request).encode())
                 file.seek(0)
-                above = self._ask([file.fileno(), *fds, last, no_input.fileno(), *namespaces, *kept])
+                permission, permit = os.pipe()
+                opened.callback(os.close, permission)
+                opened.callback(os.close, permit)
+                if above := self._ask([file.fileno(), *fds, last, no_input.fileno(), permission, *namespaces, *kept]):
+                    os.write(permit, _DONE)
+                    return Forked(mask=mask, pid=above)
         except OSError:
-            above = 0
-        if above:
-            return Forked(mask=mask, pid=above)
+            pass  # The step starts its own Python.
         if mask:
+            # Its process ends with the last socket, which a frozen process may have.
+            mask.kill()
             mask.wait()
         return None
 
     def _ask(self, fds: list[int]) -> int:
-        """Return the process above the supervisor of a step, 0 if there is none; no step is forked afterwards.
-
-        Raises:
-            OSError: The server has ended.
-        """
+        """Return the process above the supervisor of a step, 0 if there is none; no step is forked afterwards."""
         with self._lock:
-            if not self._is_usable:
-                return 0
-            self._is_usable = False
-            socket.send_fds(self._connection, [_DONE], fds)
-            above = int.from_bytes(self._connection.recv(4), "big")
-            self._is_usable = above > 0
+            above = 0
+            if self._is_usable:
+                with suppress(OSError):
+                    socket.send_fds(self._connection, [_DONE], fds)
+                    above = int.from_bytes(self._connection.recv(4), "big")
+                self._use_if(above > 0)
             return above
 
     def _is_ready(self) -> bool:
         """Wait until the server has imported what it needs; return whether it can be used."""
         with self._lock:
             if self._is_usable is None:
+                data = b""
                 with suppress(OSError):
-                    self._is_usable = self._connection.recv(1) == _DONE
+                    data = self._connection.recv(1)
+                self._use_if(data == _DONE)
             return bool(self._is_usable)
 
-    def close(self) -> None:
-        """End the server; running steps continue."""
-        with self._lock:
-            self._is_usable = False
-            self._connection.close()
+    def _use_if(self, is_usable: bool) -> None:
+        """Keep the server, or end it, since a late one still has the descriptors of requests."""
+        self._is_usable = is_usable
+        if not is_usable:
             self._process.kill()
+
+    def close(self) -> None:
+        """End the server, and what waits for it; running steps continue."""
+        with suppress(OSError):
+            self._connection.shutdown(socket.SHUT_RDWR)
+        with self._lock:
+            self._use_if(False)
+            self._connection.close()
             self._process.wait()
 
 

@@ -41,7 +41,7 @@ def listed(report: WriteLine) -> Iterator[dict[str, str]]:
     with temporary_folder() as folder:
         pipe = Path(folder) / "report"
         os.mkfifo(pipe)
-        # Open for writing, too, so that the end of one call of pip is not the end of the pipe.
+        # Also open for writing, so that the end of one call of pip is not the end of the pipe.
         end = os.open(pipe, os.O_RDWR)
         reader = threading.Thread(target=_read, args=(end, add), name="index report", daemon=True)
         reader.start()

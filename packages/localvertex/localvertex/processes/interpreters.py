@@ -27,12 +27,12 @@ class Interpreter:
     """A Python that runs steps."""
 
     path: Path
-    """As named: the python of a virtual environment is a link."""
+    """The path as named, not resolved: the python of a virtual environment is a link."""
     version: str
     """Such as "3.10.13"."""
     prefix: str
     search_path: tuple[str, ...]
-    """Where it finds modules, without the current folder."""
+    """Folders in which it finds modules, without the current folder."""
 
     @property
     def minor(self) -> str:
@@ -98,7 +98,7 @@ def named(text: str) -> Interpreter:
     """Return the interpreter at a path, or of a version such as "3.9".
 
     Raises:
-        UserError: There is none, see `read`.
+        UserError: There is no such interpreter, see `read`.
     """
     found = read(Path(text)) if "/" in text else find(text)
     if found is None:

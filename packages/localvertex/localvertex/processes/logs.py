@@ -51,7 +51,7 @@ _ERROR = re.compile(
 
 
 _CONFLICT = re.compile(r"ERROR: (Cannot install .*?)(?=\n *\n(?!The conflict)|\nTo fix|\nERROR:|\Z)", re.DOTALL)
-"""What pip writes of versions that exclude each other, and which package demands which."""
+"""pip's message about versions that exclude each other, and about the packages that demand them."""
 
 
 def tail(log: Path, num_lines: int) -> list[str]:

@@ -1,7 +1,7 @@
 """Versions that a step pins and that pip cannot install on its Python, found before the run starts.
 
 pip is called only for scripts without an environment and pins that are not installed. The call comes from the
-step's own script as a dry run, so that its index options apply. It is this Python's pip for other Pythons, too: a
+step's own script as a dry run, so that its index options apply. This Python's pip also serves other Pythons: a
 check runs nothing of theirs, and builds nothing: what has no wheel only has to be in the index.
 """
 
@@ -53,7 +53,7 @@ _DRY = ("--dry-run", "--no-deps", "--ignore-installed", "--only-binary", ":all:"
 """Arguments, not variables: a pip that does not know them fails, and installs nothing."""
 
 MAX_SECONDS = 60.0
-"""Of all dry runs before a run."""
+"""Limit of all dry runs before a run."""
 
 _EARLIER_KFP_1_8 = re.compile(r"\bkfp==1\.8\.(?:\d|1\d|2[01])(?![\w.])")
 
@@ -214,7 +214,7 @@ def _errors_of(script: str, python: Interpreter, run: Run, without: Collection[s
 def _replacements(wanted: str, versions: Iterable[str]) -> tuple[str, str]:
     """Return the nearest release of the same minor version, and the next newer one, else the newest older one.
 
-    Each is empty if there is none; of two that are equally near, the newer is returned.
+    Each is empty without such a version; of two equally near versions, the newer is returned.
     """
     number = _numbers(wanted)
     known = sorted((each for each in versions if _RELEASE.fullmatch(each)), key=_numbers, reverse=True)

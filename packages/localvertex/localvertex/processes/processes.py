@@ -1,6 +1,8 @@
 """The processes of a run: each has its own supervisor, and all are stopped together."""
 
 import itertools
+import os
+import signal
 import socket
 import subprocess
 import sys
@@ -13,22 +15,25 @@ from pathlib import Path
 from localvertex._base import linux
 from localvertex.errors import Cancelled, TaskFailed
 from localvertex.processes import sinks
-from localvertex.processes.forking import Fork, ForkServer, PythonProgram
+from localvertex.processes.forking import Fork, ForkServer, PythonProgram, can_fork
 from localvertex.processes.masks.mask import Covered, Mask
 from localvertex.processes.sinks import Sink
 
 _SUPERVISOR = str(Path(__file__).with_name("supervisor.py"))
 
 _KILLED = 137
-"""Of a supervisor that was killed: the process that a fork's mask holds ends without an error."""
+"""Exit code of a killed supervisor: the process that a fork's mask holds ends without an error."""
+
+_MAX_SECONDS_TO_END = 10.0
+"""For bubblewrap, both inside and outside of its mask, when the supervisor has ended."""
 
 _STOP = 0
 """Not a signal: the supervisor ends the command, see supervisor.py."""
 
 _NUMBERS, _NUM_NUMBERS, _STRIDE = itertools.count(), 16, 8
-"""Of processes behind the mask: so many in a row, each with some programs before it, have different ids.
+"""Give 16 consecutive processes behind the mask different ids, although a few programs run before each of them.
 
-TensorFlow names its event files by them, for example."""
+TensorFlow, for example, names its event files by the id."""
 
 MAX_ARGUMENT_BYTES = 131_072
 """Linux refuses longer single arguments (MAX_ARG_STRLEN, 32 pages)."""
@@ -102,13 +107,13 @@ class Process:
 
     def wait(self) -> int:
         """Wait for the end and return the command's exit code, 128 + signal when a signal ended it."""
-        code = 0 if self._is_forked or not self._process else self._process.wait()
         report = b""
         with suppress(OSError):
             while part := self._lifeline.recv(64):
                 report = part
         with self._lock:
             self._lifeline.close()
+        code = 0 if self._is_forked else self._end()
         if report:
             self.num_left, self.peak_bytes, code = map(int, report.split(b","))
         # A supervisor that was killed has written nothing.
@@ -122,11 +127,22 @@ class Process:
 
         The kernel needs some milliseconds to remove a mask, for which a step need not wait.
         """
-        if not self._process:
-            return True
         if is_wanted:
-            self._process.wait()
-        return self._process.poll() is not None
+            self._end()
+        return not self._process or self._process.poll() is not None
+
+    def _end(self) -> int:
+        """Wait for the processes of a mask, whose supervisor has ended; kill those that are frozen."""
+        if not self._process:
+            return 0
+        try:
+            return self._process.wait(_MAX_SECONDS_TO_END)
+        except subprocess.TimeoutExpired:
+            for each in linux.descendants(self._process.pid):
+                with suppress(ProcessLookupError):
+                    os.kill(each, signal.SIGKILL)
+            self._process.kill()
+            return self._process.wait()
 
     def _collect(self) -> None:
         if self._stand_in:
@@ -164,7 +180,7 @@ class Processes:
         self.secrets = secrets
         """Returns the texts that must not get into a log."""
         self.mask = mask or Mask(is_wanted=False)
-        """What commands see of this machine, except those with a sandbox of their own."""
+        """The part of this machine that commands see, except commands with a sandbox of their own."""
         self._lock = threading.Lock()
         self._server: ForkServer | None = None
         self._ended: list[Process] = []
@@ -179,7 +195,7 @@ class Processes:
     def run(
         self, command: list[str], *, cwd: Path, env: dict[str, str], log: Path, writable: Sequence[Path] = ()
     ) -> int:
-        """Run a command to its end and return its exit code; `writable` are folders that it may write, too.
+        """Run a command to its end and return its exit code; `writable` are further folders that it may write.
 
         Raises:
             Cancelled: The run was stopped before or while the command ran.
@@ -251,7 +267,7 @@ class Processes:
 
     def _fork(self, program: PythonProgram, env: dict[str, str]) -> Fork | None:
         with self._lock:
-            if self.stopped.is_set():
+            if self.stopped.is_set() or not can_fork(env):
                 return None
             self._server = self._server or ForkServer(env)
             return partial(self._server.fork, program, env)

@@ -1,4 +1,4 @@
-"""Where the output of a process goes: to its log, through a masker if the run has secrets."""
+"""Sends the output of a process to its log, through a masker if the run has secrets."""
 
 import json
 import os

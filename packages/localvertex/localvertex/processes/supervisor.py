@@ -16,7 +16,7 @@ import sys
 import time
 
 TYPE_CHECKING = False
-"""As in `typing`, which takes longer to import than this whole program."""
+"""A copy of the constant in `typing`, which takes longer to import than this whole program."""
 
 if TYPE_CHECKING:
     import signal
@@ -40,10 +40,10 @@ _POLL_SECONDS = 0.1
 """How often a stop looks for remaining processes; only Linux reports the end of other processes' children."""
 
 _SAMPLE_SECONDS, _SAMPLE_FACTOR = 0.5, 50
-"""Between two looks at the memory of all processes, which take at most one part in so many of the time."""
+"""Time between two measurements of the memory of all processes, which take at most 1/50 of the time."""
 
 _SETTLE_SECONDS = 0.1
-"""For which a command's other processes, such as resource trackers, may end by themselves."""
+"""Time in which a command's other processes, such as resource trackers, may end by themselves."""
 
 _MIN_STACK_BYTES = 32_768
 """The smallest that Python allows."""
@@ -174,7 +174,7 @@ def _supervise(child: int, lifeline: int, grace_seconds: float, wakeup: int) -> 
         if kill_at is not None and time.monotonic() >= kill_at:
             _signal_all(child, signal.SIGKILL)
             if code is not None and not linux.is_used():
-                # Processes that are not reaped are members of the group, too.
+                # Processes that are not reaped are still members of the group.
                 return code, peak_bytes
             kill_at = time.monotonic() + 1.0
 

@@ -2,7 +2,7 @@
 
 The first loss after a restart depends on the restored weights, the examples and the random numbers; the optimizer, the
 learning rate and the gradients so far show in the second one. Statistics and averages of weights show only where the
-model is evaluated. No name is better than a wrong one: there is none without steps in the log, for differences that
+model is evaluated. No name is better than a wrong name: there is no name without steps in the log, for differences that
 came later in the same epoch, and where the weights are equal or another replica differs.
 """
 

@@ -1,6 +1,6 @@
 """Compares a disturbed run with undisturbed ones.
 
-What all undisturbed runs have in common, to the last digit, a disturbed one has to have, too. Where they differ, five
+A disturbed run must have what all undisturbed runs have in common, to the last digit. Where they differ, five
 of them show how much: a value that is further from all of them than three times their largest distance is different.
 Names that no training gives its values measure something else if undisturbed runs differ in them. A resumed program may
 print more or less than before: what both have is compared and counted.
@@ -25,12 +25,12 @@ _ROUNDING = 1e-6
 _FACTOR = 3.0
 """Times the largest distance between undisturbed runs."""
 _NEIGHBOURS = 10
-"""Keys before and after whose distances count, too: five runs show the noise of one step badly."""
+"""Neighbouring keys on each side whose distances count: five runs show the noise of one step badly."""
 
 _MIN_STEPS = 3
-"""Of a curve that shows where a training ends."""
+"""Steps that a curve needs to show where a training ends."""
 _HALF = 0.5
-"""Of an array, whose rest is no noise of the training if undisturbed runs are equal in it."""
+"""Share of an array that has to be equal in undisturbed runs, so that differences are not noise."""
 _NUM_EQUAL_AFTER = 2
 """Values after a single other one that show it as a mean since the last line, which a restart has shortened."""
 
@@ -67,9 +67,9 @@ class ComparedCurve:
 
     name: str
     expected: dict[Key, list[Any]]
-    """What each undisturbed run has, at the keys that all have."""
+    """Values of each undisturbed run, at the keys that all runs have."""
     found: list[tuple[Key, Point]]
-    """What the disturbed run has, in the order in which it came."""
+    """Points of the disturbed run, in the order in which they came."""
 
     @property
     def is_of_training(self) -> bool:
@@ -93,7 +93,7 @@ class ComparedCurve:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all its steps are in all runs: those of an event are what its time allows."""
+        """Whether all its steps are in all runs; the steps of an event depend on its time."""
         return not OF_OTHERS.match(self.name) and "|event " not in self.name
 
     @property
@@ -166,13 +166,13 @@ class Difference:
 
 @dataclass(kw_only=True)
 class Comparison:
-    """What was compared, and what differs."""
+    """The compared values, and the differences."""
 
     curves: list[ComparedCurve] = field(default_factory=list)
     """All values that undisturbed runs have in common."""
     differences: list[Difference] = field(default_factory=list)
     num_compared: int = 0
-    """Values after the first restart, and those of files and of curves that end without one."""
+    """Number of values after the first restart, in files, and in curves that end without a restart."""
     is_exact: bool = True
     """Whether nothing needed the noise or rounding to be equal."""
     is_noisy: bool = False
@@ -185,7 +185,7 @@ class Comparison:
     """More often than in an undisturbed run; None: no log has examples."""
     examples_never_seen: int | None = None
     not_compared: list[str] = field(default_factory=list)
-    """What differs and says nothing: files that no reader reads, means over a restart, whole numbers without a step."""
+    """Differences that prove nothing: files without a reader, means over a restart, whole numbers without a step."""
     is_model_unread: bool = False
     """Whether the bytes of a model differ that no reader reads."""
 

@@ -25,19 +25,19 @@ FILLER = ".full"
 
 _POLL_SECONDS = 0.002
 _SETTLE_SECONDS = 0.05
-"""From the end of a write to what follows it, such as a rename; and from SIGSTOP until a container has stopped."""
+"""Time from the end of a write to the next operation, such as a rename; and from SIGSTOP until a container stops."""
 _STOP_SECONDS = 5.0
-"""From SIGSTOP until a process has stopped, on a busy machine."""
+"""Time from SIGSTOP until a process has stopped, on a busy machine."""
 _FAST_SECONDS = 2.0
 _QUANTUM_SECONDS = 0.0005
-"""For which a fast training runs between two looks at it."""
+"""Time for which a fast training runs between two checks."""
 _FROZEN_SECONDS = 2.0
 _MIN_LINES, _MIN_SAVES = 8, 3
-"""Of a log that shows how far a training is; else the saves show it, and else the time."""
+"""Lines of a log and saves that show the progress of a training; with fewer, the time shows it."""
 _SLACK = 0.2
-"""Of the training, for which a fault waits for its moment between two saves."""
+"""Share of the training for which a fault waits for its moment between two saves."""
 _AGAIN = 0.5
-"""Of the training, after which it is killed again, whether or not it has saved since."""
+"""Share of the training after which it is killed again, whether or not it has saved since."""
 _LOOP_FAULTS = {
     FaultKind.SIGTERM: Fault(action=Action.SIGTERM, target=ALL, at_seconds=0.0, grace_seconds=10.0),
     FaultKind.NOTICE: Fault(action=Action.MAINTENANCE, target=ALL, at_seconds=0.0, grace_seconds=2.0),
@@ -68,7 +68,7 @@ class Kill:
     num_saves: int
     """How many saves had begun."""
     num_whole: int
-    """How many were complete: nothing had changed for as long as the longest one took, or another one had begun."""
+    """Number of complete saves: nothing had changed for as long as the longest save took, or another save had begun."""
 
 
 @dataclass(kw_only=True)
@@ -85,7 +85,7 @@ class Disturbance:
         problem: Why the fault did not happen; empty if it has.
         damaged: The file that was hit.
         is_in_place: Whether a checkpoint is written under its final name; None: not seen.
-        num_lines: Of the log.
+        num_lines: Number of lines of the log.
         num_saves: Files that were written in the checkpoint folder.
         saves: What was written together.
         kills: What had been saved at each kill.
@@ -267,7 +267,7 @@ class Disturbance:
         return ""
 
     def _tear(self) -> str:
-        """Make the files those of a kill in the middle of a write; note those before it first, for a later one."""
+        """Make the files as a kill during a write leaves them; first note the earlier files, for a later kill."""
         if self._before is None:
             self._stop()
             self._before, problem = read_state(self.checkpoints), "the training saved no more"

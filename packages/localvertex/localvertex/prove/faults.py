@@ -61,7 +61,7 @@ class Planned:
 
     kind: FaultKind
     fraction: float
-    """Of the training, at which it happens."""
+    """Share of the training at which the fault happens."""
     target: str
     """The replica, or `all`."""
     draw: int
@@ -74,7 +74,7 @@ def injection(root: Path, planned: Planned) -> dict[str, str]:
     """Return the variables of a program that is killed at a file event, or that counts them.
 
     Raises:
-        TaskFailed: This machine has no C compiler, or its library is another one.
+        TaskFailed: This machine has no C compiler, or uses another C library.
     """
     library, compiler = root.with_name("injection.so"), shutil.which("cc")
     if not (compiler and linux.is_used()):

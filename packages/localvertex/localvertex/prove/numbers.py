@@ -60,11 +60,11 @@ class Point:
     """A value that a run has left."""
 
     name: str
-    """Where it is from, and its own name after the last `|`."""
+    """Its origin, and its own name after the last `|`."""
     key: Key = ()
     """When it was measured, such as epoch and step; empty if that is not said."""
     process: int = 0
-    """Of the replica, counted from 0; of a file always 0."""
+    """Number of the process in the replica, from 0; always 0 for a file."""
     value: Any
     """An array of numbers, or a text such as a digest."""
 
@@ -96,7 +96,7 @@ def pattern(text: str) -> re.Pattern[str]:
 
 
 def read_log(source: str, lines: Iterable[str], patterns: Sequence[re.Pattern[str]]) -> Iterator[Point]:
-    """Yield the values of a log, only those of the patterns if there are any."""
+    """Yield the values of a log; with patterns, only the values that match them."""
     process = 0
     # Of a progress bar, each state is a line.
     parts = [part for line in lines for part in _COLOUR.sub("", line[:_MAX_LINE]).split("\r")]

@@ -1,4 +1,4 @@
-"""What a run has left: the numbers of its logs and event logs, and the arrays, metrics and scalars in its files.
+"""The outputs of a run: the numbers of its logs and event logs, and the arrays, metrics and scalars in its files.
 
 Nothing of a file is ever run: pickles are not loaded. A file that no reader reads is known by its digest alone.
 """
@@ -26,7 +26,7 @@ UNREAD = "sha256 "
 """Begins the value of a file that no reader reads."""
 
 _MAX_BYTES = 512 << 20
-"""Of a file."""
+"""Limit of a file."""
 _NOT_OUTPUTS = re.compile(
     r"(^|[._/-])(tmp|temp|partial|lock|bak|lease|events|aside\S*|exact_resume|__pycache__|(manifest|owner)\.json)([._/-]|$)|\.log$|/log\.txt$|~$"
 )

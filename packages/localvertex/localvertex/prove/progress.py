@@ -20,7 +20,7 @@ from localvertex.prove.trial import ProofRun
 from localvertex.prove.watch import State, read_state, without_numbers
 
 END: Key = (float("inf"),)
-"""Where a training resumes that has nothing left to do."""
+"""The position at which a finished training resumes."""
 _MIN_STEPS = 3
 FirstStep = Callable[[State], Key | None]
 """Starts the training undisturbed with these checkpoints, and returns its first step; None if it failed."""
@@ -50,7 +50,7 @@ def lost(trial: ProofRun, pace: Disturbance, logged: Callable[..., list[Point]],
 
     Args:
         trial: The run with the kills, to its end.
-        pace: Of an undisturbed run, whose checkpoints are there.
+        pace: Pace of an undisturbed run, whose checkpoints exist.
         logged: Returns the values that show the steps, from a log and the number of its bytes.
         first_step: Starts the training.
     """

@@ -25,14 +25,14 @@ from localvertex.runner.options import Options
 _NUM_MORE = 3
 """Undisturbed runs, if the first two differ."""
 _NUM_TRIES = 5
-"""Of a fault, if the training ends before it."""
+"""Tries of a fault, if the training ends before it."""
 _LOOSE = 1e-3
 """Relative difference that sums in another order explain after many steps."""
 _NOTHING = (
     "no numbers in the log, no arrays and no metrics to compare; print lines such as 'step 10 loss=0.5', or give "
     "--number 'loss is {loss} after {step}'"
 )
-_NOTHING_AFTER = "the run has left no value after the fault that undisturbed runs have, too"
+_NOTHING_AFTER = "the run has left no value after the fault that undisturbed runs have as well"
 _UNREAD = "the bytes of the model differ, and no reader reads it: save it as .npz, .h5, .keras or .safetensors"
 _NO_KILL = "the training ended within the grace time, so no process was restarted"
 _FOUND_STEPS = "the second undisturbed run did not train from the beginning: keep checkpoints in AIP_CHECKPOINT_DIR"
@@ -40,7 +40,7 @@ _FOUND_STEPS = "the second undisturbed run did not train from the beginning: kee
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """What came of one fault."""
+    """The outcome of one fault."""
 
     fault: FaultKind
     verdict: Judgement
@@ -59,7 +59,7 @@ class Result:
 
 @dataclass(frozen=True, kw_only=True)
 class Proof:
-    """What came of all faults."""
+    """The outcomes of all faults."""
 
     name: str
     seed: int
@@ -90,13 +90,13 @@ def prove(
     report: WriteLine,
     show: Callable[[Result], None],
 ) -> Proof:
-    """Run everything, in a new folder each.
+    """Run the training without and with each fault, every time in a new folder.
 
     Args:
         job: What trains.
         folder: An empty folder; runs that ended differently stay in it.
         options: How the job runs.
-        seed: Of the plan.
+        seed: Seed of the plan.
         asked: The faults; none: all.
         patterns: Which lines of the logs have numbers.
         report: Receives the cost.
@@ -215,7 +215,7 @@ def judge(kind: FaultKind, trial: ProofRun, comparison: Comparison) -> tuple[Jud
     if kind is FaultKind.SIGTERM and trial.exit_codes == [0] and is_short:
         return Judgement.DID_NOT_FINISH, "the program exited with 0 after SIGTERM, so the job has succeeded early"
     if kind is FaultKind.OTHER_WORKERS and trial.has_finished and comparison.differences:
-        # Batches, dropout and learning rates may depend on it in a right training, too.
+        # Batches, dropout and learning rates may depend on it even in a correct training.
         reason = f"the numbers of this training depend on the number of workers: {comparison.differences[0]}"
         return Judgement.CANNOT_BE_JUDGED, reason
     if trial.has_finished:

@@ -1,4 +1,4 @@
-"""What is proved: the custom jobs of a compiled pipeline, a CustomJob in a file, or a command."""
+"""The subject of a proof: the custom jobs of a compiled pipeline, a CustomJob in a file, or a command."""
 
 import argparse
 import json

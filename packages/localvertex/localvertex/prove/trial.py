@@ -37,7 +37,7 @@ class ProofRun:
     """The folder of its outputs."""
     logs: list[Path]
     outcomes: list[Outcome]
-    """Of the job, and of the next one for faults that take two."""
+    """Outcome of the job, and of a second job for faults that need two."""
     disturbance: Disturbance
     processes_left: int = 0
     """How many processes the job's main ones have left running at their ends."""
@@ -86,7 +86,7 @@ def run(
         root: A new folder for all its files.
         options: How containers run, and where buckets are.
         planned: The fault; None: undisturbed.
-        pace: Of an undisturbed run; None: undisturbed.
+        pace: Pace of an undisturbed run; None: this run is undisturbed.
         checkpoints: The files that the job finds in its checkpoint folder; None: none.
         until: Ends an undisturbed job, by the log of its primary replica.
 

@@ -1,4 +1,4 @@
-"""What is written in a checkpoint folder, and what a kill in the middle of a write would have left there.
+"""Watches the writes in a checkpoint folder, and makes the files that a kill during a write would leave.
 
 The kernel reports each change (inotify). `half_written` makes the files that a kill leaves: those before the save, and
 half of the first file of the save under the name that it was written with, a temporary or its final one.

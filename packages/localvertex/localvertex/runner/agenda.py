@@ -22,13 +22,13 @@ class Agenda:
         """Steps that only wait for one of the `max_parallel` slots."""
         self._retries: list[tuple[float, int, Task]] = []
         self._parked: dict[Task, _Heap] = defaultdict(list)
-        """By loop, iterations that wait until fewer of the loop's iterations run."""
+        """Loop -> iterations that wait until fewer of the loop's iterations run."""
         self._running: dict[Task, set[Task]] = defaultdict(set)
-        """By loop with a limit, the iterations that run."""
+        """Loop with a limit -> the iterations that run."""
         self._num_open: dict[Task, int] = {}
-        """By open dag or loop, its tasks that are not final."""
+        """Open dag or loop -> number of its tasks that are not final."""
         self._num_awaited: dict[Task, int] = {}
-        """By pending task, the upstream tasks that are not final."""
+        """Pending task -> number of upstream tasks that are not final."""
         self._downstream: dict[Task, list[Task]] = defaultdict(list)
 
     def add_opened(self, parent: Task) -> None:

@@ -58,7 +58,7 @@ def open_file(
 ) -> PipelineFile:
     """Check that all of a compiled file can run locally, with the options' commands in place of images.
 
-    A refusal names at once what the values of the run lack, too: all parameters are known if `parameters` is not None.
+    A refusal also names what the values of the run lack: all parameters are known if `parameters` is not None.
     An image or a given step that the pipeline does not have is refused, except with `Options.has_other_images`; a run
     that is resumed may have been started with it.
 

@@ -56,7 +56,7 @@ class Options:
     has_other_images: bool = False
     """Whether `command_prefixes` and `configuration` have names of other pipelines too, as on a server."""
     configuration: Configuration = field(default_factory=Configuration)
-    """What stands in for what this machine does not have; its bucket root counts unless `gcs_root` is given."""
+    """Stand-ins for what this machine lacks; its bucket root counts unless `gcs_root` is given."""
     fail_fast: bool = False
     """Whether no further step starts after a failure, except exit tasks."""
     with_credentials: bool = False

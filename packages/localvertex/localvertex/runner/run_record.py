@@ -17,7 +17,7 @@ _SNAPSHOT_SECONDS = 2.0
 """Time between two snapshots, at least."""
 
 _SNAPSHOT_FACTOR = 20
-"""A snapshot may take one part in so many of the time: a large run's takes a second."""
+"""A snapshot may take 1/20 of the time: the snapshot of a large run takes a second."""
 
 
 @contextmanager

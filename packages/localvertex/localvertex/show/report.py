@@ -1,4 +1,4 @@
-"""`run.html`: the console's view of a run with its data inside, written also when the run failed.
+"""`run.html`: the console's view of a run with its data inside, written even if the run fails.
 
 It needs no server: the console's scripts, which are in the page too, read what the routes would answer.
 """
@@ -27,13 +27,13 @@ from localvertex.store.task import State
 from localvertex.values.buckets import Buckets
 
 _MAX_LOG_BYTES, _MAX_LOGS_BYTES = 64 << 10, 4 << 20
-"""Of one log, and of all logs; the page links the files."""
+"""Limits of one log, and of all logs; the page links the files."""
 
 _MAX_VALUES_BYTES = 4 << 20
-"""Of the inputs and outputs of all steps; further steps have only their state."""
+"""Limit of the inputs and outputs of all steps; further steps have only their state."""
 
 _MAX_ARTIFACTS = 50
-"""Of one list of artifacts."""
+"""Limit of one list of artifacts."""
 
 _NO_VALUES: JsonObject = {"parameters": {}, "artifacts": {}}
 
@@ -173,7 +173,7 @@ def _jobs(content: JsonObject) -> Iterator[tuple[str, JsonObject]]:
 
 
 def _logs(run_dir: Path, content: JsonObject) -> Iterator[tuple[str, JsonObject]]:
-    """Yield the last lines of each log, those of failed steps first."""
+    """Yield the last lines of each log, failed steps first."""
     left = _MAX_LOGS_BYTES
     for task in _failed_first([each for each in content["tasks"] if each["kind"] == "step"]):
         names = logs.files(run_dir, task["path"])

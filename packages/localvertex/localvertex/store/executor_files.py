@@ -24,7 +24,7 @@ from localvertex.values.buckets import Buckets, OutsideBucket
 INPUT, OUTPUT, LOG = "executor_input.json", "executor_output.json", "log.txt"
 
 BIGQUERY, REFUSED = "bigquery.json", "refused.jsonl"
-"""In the folder of a step or a trial: its files of rows by query, and the calls of Google that were refused.
+"""Files in the folder of a step or a trial: its rows by query, and the refused calls of Google.
 
 The names are those of credentials/step_python.
 """
@@ -36,7 +36,7 @@ RESOURCES = "gcp_resources"
 """Output parameter in which Google's launchers name what they have created."""
 
 UPLOAD = "upload"
-"""Of an artifact that the user gives: the fields of a model to register, in place of a path."""
+"""Field of a given artifact with the fields of a model to register, in place of a path."""
 
 
 def prepare(

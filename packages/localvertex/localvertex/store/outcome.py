@@ -38,7 +38,7 @@ class Model:
     model_id: str = ""
     version: str = ""
     aliases: tuple[str, ...] = ()
-    """Without `default`, which each model has."""
+    """Aliases without `default`, which each model has."""
     endpoints: tuple[str, ...] = ()
     """Resource names of the endpoints that it is deployed to."""
     path: str = ""
@@ -142,7 +142,7 @@ def _versions(content: JsonObject, by: str) -> list[Model]:
     """Return the versions that have a run in a field: the one in use comes first, then the newest."""
     found = []
     for entry in (Path(content["work_dir"]) / "models").glob(f"*/*/{MODEL}") if content else ():
-        # A damaged entry is nobody's.
+        # A damaged entry belongs to no run.
         with suppress(OSError, ValueError, LookupError):
             if str(object_in(entry).get(by)).startswith(f"{content.get('uuid')}/"):
                 found.append(_version(content, entry.parent))

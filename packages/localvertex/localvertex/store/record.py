@@ -28,7 +28,7 @@ PRIVATE = ".localvertex"
 FORMAT = 1
 
 MAX_BYTES = 2 << 30
-"""Of a snapshot: four times a run with 100,000 tasks, and less than the memory of a laptop."""
+"""Limit of a snapshot: four times a run with 100,000 tasks, and less than the memory of a laptop."""
 
 UNRESTORED = "unrestored"
 """The field with the finished steps that a resumed run has not reached again."""

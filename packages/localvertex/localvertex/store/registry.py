@@ -70,7 +70,7 @@ def add_version(
     Args:
         versions: The model.
         model: The content of model.json. A step that already uploaded a version gets this one, see `UPLOADED_BY`.
-        aliases: Aliases that move to this version in the same moment. The first version takes `default`, too.
+        aliases: Aliases that move to this version in the same moment. The first version also takes `default`.
         check: Called before the files are copied and once more before the version is added; what it raises refuses it.
 
     Raises:

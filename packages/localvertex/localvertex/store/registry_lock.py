@@ -44,7 +44,7 @@ def locked(work_dir: Path, check_stopped: Callable[[], None] = lambda: None) -> 
             yield
         finally:
             paths.remove(path)
-            # A process that was forked meanwhile has the file open, too.
+            # A process that was forked meanwhile also has the file open.
             fcntl.flock(file, fcntl.LOCK_UN)
 
 

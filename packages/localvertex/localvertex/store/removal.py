@@ -1,4 +1,4 @@
-"""Which runs can be removed, and what of them: never what something refers to or what localvertex did not make."""
+"""Decides what of a run may be removed: nothing that is referred to, and nothing that localvertex did not make."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -12,7 +12,7 @@ from localvertex.store.models.reading import SOURCE
 from localvertex.store.runs import Found
 
 _OWN_FILES = ("run.*", "journal*", "pipeline.json", "pipeline.yaml", ".*.partial", record.LOCK, record.COPIES)
-"""What localvertex writes into the folder of a run, besides the folders of tasks."""
+"""Files that localvertex writes into the folder of a run, besides the folders of tasks."""
 
 _TEXTS = (".json", ".jsonl", ".yaml")
 

@@ -83,10 +83,10 @@ class Task:
     started_at: float | None = None
     """Seconds since the epoch."""
     begun: tuple[float, float] | None = None
-    """Of its start in this process: seconds since the epoch, and the monotonic time."""
+    """Time of its start in this process: seconds since the epoch, and the monotonic time."""
     ended_at: float | None = None
     idle_seconds: float = 0.0
-    """Of the run itself: the time between its ends and the next resumes."""
+    """Time of the run between its ends and the next resumes."""
     exit_code: int | None = None
     memory: Memory | None = None
     """The largest of its attempts."""

@@ -24,7 +24,7 @@ class BySteps(JsonObject):
         """Return the value of the only step with this name.
 
         Raises:
-            KeyError: There is none, or there are several; the text has the steps of the run.
+            KeyError: No step matches, or several do; the text has the steps of the run.
         """
         paths = [path for path in self if path.rpartition("/")[2] == name]
         if len(paths) != 1:
@@ -42,15 +42,15 @@ class FinishedRun:
     error: str
     """Why it failed, one line; empty when it succeeded."""
     outputs: BySteps
-    """By step, the values of its output parameters and the paths of its artifacts; a list has a list of paths."""
+    """Step -> the values of its output parameters and the paths of its artifacts; a list has a list of paths."""
     pipeline_outputs: Mapping[str, Any]
     """The outputs of the pipeline itself, in the same form."""
     metrics: BySteps
-    """By step, the values of its scalar metrics."""
+    """Step -> the values of its scalar metrics."""
     logs: BySteps
-    """By step, its log, followed by those of the replicas of its custom job."""
+    """Step -> its log, followed by those of the replicas of its custom job."""
     tasks: BySteps
-    """By step, its entry in run.json, for example `tasks["train"]["custom_job"]["num_restarts"]`."""
+    """Step -> its entry in run.json, for example `tasks["train"]["custom_job"]["num_restarts"]`."""
     given: set[str]
     """The paths of the steps that did not run, because the test or localvertex.toml gave their outputs."""
     run_dir: Path
@@ -60,7 +60,7 @@ class FinishedRun:
 def finished_run(record: JsonObject, *, expects_failure: bool) -> FinishedRun:
     """Return the run with this record, whose files exist.
 
-    A fault that did not happen is a failure, too: the test would show nothing.
+    A fault that did not happen is also a failure: the test would show nothing.
 
     Raises:
         PipelineFailed: The run did not end as expected.

@@ -2,7 +2,7 @@
 
 Each line of its standard input is a JSON list: the folder of a server, its arguments and its environment variables. It
 prints the process id. A server writes to serve.log in its folder, and ends with this process, which ends when its input
-is closed, hence also when pytest is killed.
+is closed, hence even if pytest is killed.
 """
 
 import json
@@ -16,7 +16,7 @@ from typing import Any
 from localvertex._base import linux
 
 _IMPORTED = ("google.cloud.aiplatform_v1", "google.protobuf.json_format", "localvertex.commands.server")
-"""What a server imports at its start or at its first requests."""
+"""Modules that a server imports at its start or at its first requests."""
 
 
 def main() -> None:

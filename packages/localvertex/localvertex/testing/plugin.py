@@ -33,7 +33,7 @@ from localvertex._base.json_object import JsonObject
 
 _POLL_SECONDS = 0.01
 _SDK_POLL_SECONDS = 0.1
-"""In place of the 5 s for which the SDK waits before it asks for the state of a job again."""
+"""Replaces the 5 s for which the SDK waits before it asks for the state of a job again."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,7 +102,7 @@ def run_pipeline(_localvertex_folder: Path, request: pytest.FixtureRequest) -> C
         Args:
             file: A compiled file, relative to pytest's root folder, or a pipeline function of kfp.
             parameters: Values of the pipeline's parameters by name.
-            given: By step, the outputs that replace its execution, as `[step.NAME] outputs` in localvertex.toml; paths
+            given: Outputs by step that replace its execution, as `[step.NAME] outputs` in localvertex.toml; paths
                 are relative to pytest's root folder.
             faults: Faults as for `localvertex run --fault`, such as "SIGKILL workerpool0-0 at 5s".
             artifacts: Files and folders by the name of an input artifact of the pipeline.

@@ -29,7 +29,7 @@ _TAKES_SCRIPT = re.compile(r"-\w*c")
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{1,221}")
 
 PROJECT_NUMBER = "100000000001"
-"""Of every project here; the SDK compares a bucket's with the project's."""
+"""The number of every local project; the SDK compares a bucket's with the project's."""
 
 _PROGRAM = "ephemeral_component"
 """Part of the command that runs a Python component; the next word is the component's source."""
@@ -62,7 +62,7 @@ def is_mounted(address: str) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class Buckets:
-    """Where a run finds its buckets."""
+    """The local folders of a run's buckets."""
 
     root: Path | None = None
     """Absolute path of a folder with one folder per bucket; None: gs:// is Cloud Storage itself."""
@@ -71,7 +71,7 @@ class Buckets:
     copies: Mapping[Path, Path] | None = None
     """The run's own copies of them, for its programs, which may write to what they read; None: programs get none."""
     keeps_addresses: bool = False
-    """Whether a program gets gs:// as it is, because it calls Cloud Storage, which leads to the folders, too."""
+    """Whether a program gets gs:// as it is, because it calls Cloud Storage, whose calls also lead to the folders."""
 
     @classmethod
     def of_record(cls, content: JsonObject) -> "Buckets":

@@ -70,14 +70,14 @@ MASK, NO_SANDBOX = _SANDBOXES = ("mask", "none")
 
 @dataclass(frozen=True, kw_only=True)
 class Configuration:
-    """The tables of a localvertex.toml, checked for their shape alone; all paths but those of outputs are absolute.
+    """The tables of a localvertex.toml, checked for their shape alone; all paths except paths of outputs are absolute.
 
     Raises:
         UserError: A table has another shape.
     """
 
     file: Path | None = None
-    """None: there is none."""
+    """None: the file has no such setting."""
     sandbox: str = MASK
     """Whether steps and jobs run behind a mask."""
     step: Mapping[str, Any] = field(default_factory=dict)
@@ -107,12 +107,12 @@ class Configuration:
     def tables_of(
         self, pipeline: str, kind: str, known: Collection[str], *, ignores_unknown: bool = False
     ) -> JsonObject:
-        """Return the steps or the parameters of a pipeline: those of all pipelines, and its own.
+        """Return the steps or the parameters of a pipeline: its own, and those for all pipelines.
 
         Args:
             pipeline: The name of the pipeline.
             kind: "step" or "parameters".
-            known: The names that the pipeline has. An own one that is not like any of them may be of another pipeline
+            known: The names that the pipeline has. An own name that is not like any of them may be of another pipeline
                 of this name, and is left out.
             ignores_unknown: Whether all unknown names are left out.
         """
@@ -164,7 +164,7 @@ def path_in(folder: Path, text: str) -> Path:
     """Return a path of the file, which is relative to its folder.
 
     Raises:
-        UserError: It begins with "~" and the name of nobody.
+        UserError: It begins with "~" and an unknown user name.
     """
     try:
         return folder / Path(text).expanduser()
@@ -173,7 +173,7 @@ def path_in(folder: Path, text: str) -> Path:
 
 
 def find(given: Path | None) -> Configuration:
-    """Read the given file, or that of the current folder if there is one.
+    """Read the given file, or the localvertex.toml of the current folder if it exists.
 
     Raises:
         UserError: As `read`.

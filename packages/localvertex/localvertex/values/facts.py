@@ -20,12 +20,12 @@ class Fact(NamedTuple):
     """One row of facts.csv."""
 
     group: str
-    """What kind of fact it is, e.g. "exit"."""
+    """Kind of fact, e.g. "exit"."""
     name: str
     """Unique in its group, e.g. "134"."""
     about: str
     documented: str
-    """What the source says, in few words; empty: undocumented."""
+    """Summary of the source; empty: undocumented."""
     source: str
     """Address of the public page."""
     here: str

@@ -12,7 +12,7 @@ _NOT_BELOW = frozenset(("pyvenv.cfg", "run.json"))
 
 
 def source_files(path: Path | None, without: Path | None = None) -> Iterator[Path]:
-    """Yield the files below a source folder, without those of environments, runs, hidden folders and another folder."""
+    """Yield the files below a source folder, except in environments, runs, hidden folders and one more folder."""
     for folder, folders, names in os.walk(path) if path else ():
         if _NOT_BELOW & {*names} or Path(folder) == without:
             folders.clear()

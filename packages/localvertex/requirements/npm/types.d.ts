@@ -143,6 +143,45 @@ type OnSelect = (keys: string[], isSelected: boolean) => void;
 /** `text`, `state`, `pipeline` and `since`, a day; as in the address. */
 type Filter = Record<string, string>;
 
+/** What a list answers besides its rows. */
+interface ListData {
+  columns?: { by: string; title: string }[];
+  pipelines?: string[];
+  /** Of each pipeline the smallest and the largest value of each metric. */
+  ranges?: Record<string, Record<string, [number, number]>>;
+  /** Names of those that differ. */
+  parameters?: string[];
+}
+
+/** A CustomJob of the API. */
+interface CustomJobResource {
+  name: string;
+  displayName: string;
+  state: string;
+  createTime: string;
+  startTime?: string;
+  endTime?: string;
+  error?: { message: string };
+}
+
+type ArtifactFile = { name: string; size: number; is_image: boolean };
+
+interface Mistake {
+  file_name: string;
+  label: string;
+  predicted: string;
+  probability: number;
+  image: string;
+}
+
+/** What an address shows; `load` imports its view. */
+interface Route {
+  name: string;
+  params: Record<string, string>;
+  query: URLSearchParams;
+  load: () => Promise<{ default: any }>;
+}
+
 /** One of the lists of runs, experiments and custom jobs. */
 interface List {
   title: string;
@@ -209,9 +248,47 @@ type StateLook = [string, "good" | "bad" | "busy" | "idle" | "warn", string];
 
 type RowsOf = (noun: string, none: string, path?: string) => Omit<List, "title">;
 
-interface ComparedProps {
-  runs: any[];
-  rows: any[];
+/** What the page of a run gets: its record, and what the server knows besides. */
+interface ShownRun extends RunRecord {
+  id: string;
+  name: string;
+  state: string;
+  pipeline_name: string;
+  create_time: string | null;
+  schedule?: string | null;
+  stopped_by_signal?: number | null;
+  metrics: (RunRecord["metrics"][number] & { value: any })[];
+  models: (RunRecord["models"][number] & { task: string })[];
+  main_metric?: string | null;
+  /** Why the record cannot be read. */
+  problem?: string;
+}
+
+type ShownEntry = EntryRecord & { cache_hit?: boolean };
+
+/** A run with what its custom jobs answer, by the paths of their steps. */
+type ComparedRun = ShownRun & { jobs: Map<string, any> };
+
+/** A run in the address, which the list may not have. */
+type ComparedRow = Pick<RunRow, "id" | "name"> & Partial<RunRow>;
+
+type ParameterRow = { name: string; values: { is_set: boolean; value: any }[]; differs: boolean };
+
+/** Its values, their differences from one run, and the places of the best. */
+interface MetricRow {
+  task: string;
+  name: string;
+  title: string;
+  values: any[];
+  differences: (number | null)[];
+  best: number[];
+}
+
+type StepRow = { path: string; title: string; cells: (EntryRecord | null)[] };
+
+interface ComparisonProps<Row> {
+  runs: ComparedRun[];
+  rows: Row[];
 }
 
 type OnText = (text: string) => void;
@@ -242,8 +319,15 @@ type Target = { path: string; task?: string };
 /** Kind, start and end in seconds from the start of the job. */
 type Segment = [string, number, number];
 
-/** An event of a job; `time` is in seconds from its start. */
-type JobEvent = Record<"kind" | "replica" | "action" | "phase" | "text", string> & { time: number };
+/** A replica with what is derived of it. */
+type ShownReplica = ReplicaStatus & { condition: string; exit_codes: number[] };
+
+/** The newest `job` event. */
+interface ShownJob {
+  status: CustomJobStatus & { replicas: ShownReplica[]; is_running: boolean };
+  goodput: Goodput;
+  timeline: Record<string, Segment[]>;
+}
 
 /** A custom job and one log, as their events tell. */
 interface Live {
@@ -267,6 +351,11 @@ interface Curve {
   marks?: (number | null)[];
   resumes: [number, number][];
 }
+
+/** Points of a replica since those that were sent before. */
+type NewPoints = Curve & { replica: string; is_first: boolean };
+
+type UPlot = import("uplot");
 
 /** The values of a line by x; null is a gap. */
 type Pairs = [any, number | null | undefined][];
@@ -349,8 +438,25 @@ type Box = { current: HTMLElement | null };
 /** A rectangle of a drawing. */
 type Place = { x: number; y: number; width: number; height: number };
 
+/** What the server draws: boxes inside boxes, and lines. */
+interface Drawing {
+  boxes: GraphBox[];
+  lines: string[];
+}
+
+interface GraphBox extends Drawing, Place {
+  id: string;
+  name: string;
+  title: string;
+  note: string;
+  kind: string;
+  is_open: boolean;
+  /** Ids of the groups that it alone is in. */
+  groups: string[];
+}
+
 /** The part of a box that can be chosen, in the coordinates of the whole drawing. */
-type PlacedBox = Place & { id: string; box: any };
+type PlacedBox = Place & { id: string; box: GraphBox };
 
 /** What is read of an entry of a record. */
 interface Entry {
@@ -445,9 +551,9 @@ interface DeleteVersionProps {
 
 /** The rows of both tables. */
 interface ScatterProps {
-  runs: any[];
-  parameters: any[];
-  metrics: any[];
+  runs: ComparedRun[];
+  parameters: ParameterRow[];
+  metrics: MetricRow[];
 }
 
 interface CurvesProps {
@@ -640,6 +746,32 @@ interface Schedule {
   name: string;
   displayName: string;
   state: string;
+  nextRunTime?: string;
+  zone: string;
+}
+
+type VersionMetrics = { metrics: Record<string, any>; run_metrics: Record<string, any> };
+
+/** A version of a model in the registry. */
+interface ModelVersion extends VersionMetrics {
+  id: string;
+  version: string;
+  aliases: string[];
+  run: string;
+  datasets: string[];
+  create_time: string;
+  description: string;
+  version_description: string;
+  parameters: Record<string, any>;
+  labels?: Record<string, string>;
+  container?: Record<string, any> | null;
+  num_bytes: number;
+}
+
+/** A model of the list; `shown` is the version in use. */
+interface ListedModel {
+  id: string;
+  shown: ModelVersion;
 }
 
 /** When a new schedule fires. */
@@ -765,6 +897,8 @@ interface RocProps {
   roc: [number, number][];
 }
 
+type Component = (props: any) => any;
+
 interface TrainingProps {
   job: any;
   steps: Map<string, any>;
@@ -807,18 +941,18 @@ interface CancelProps {
 }
 
 interface BoxProps {
-  box: any;
+  box: GraphBox;
   look: Look;
 }
 
 interface OwnProps {
-  box: any;
+  box: GraphBox;
   look: Look;
   state: BoxState;
 }
 
 interface ButtonProps {
-  box: any;
+  box: GraphBox;
   look: Look;
   state: BoxState;
   height: number;
@@ -826,7 +960,7 @@ interface ButtonProps {
 }
 
 interface FoldProps {
-  box: any;
+  box: GraphBox;
   look: Look;
   height: number;
 }

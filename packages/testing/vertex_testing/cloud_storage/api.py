@@ -75,7 +75,7 @@ class Api:
     def answer(
         self, method: str, target: str, headers: Mapping[str, str], body: bytes, *, origin: str, is_emulator: bool
     ) -> Answer:
-        """Answer one request; errors are answers, too. An emulator asks for no credentials, and expects none."""
+        """Answer one request; errors are also answers. An emulator asks for no credentials, and expects none."""
         split = urlsplit(target)
         query = dict(parse_qsl(split.query, keep_blank_values=True))
         call = Call(method=method, path=split.path, query=query, headers=headers, body=body, origin=origin)

@@ -1,8 +1,10 @@
 """Pages of the reports: escaped, self-contained, legible in light and dark."""
 
+import itertools
 import re
 
 import numpy as np
+import pytest
 
 from trainer.data.pages import charts, page
 
@@ -67,15 +69,33 @@ def test_charts_use_the_pages_colour_and_width() -> None:
 def test_bars_are_as_long_as_their_numbers() -> None:
     stacks = {"train": [800, 0, 19_000], "test": [200, 0, 900]}
     svg = charts.bars("t", ["a", "$b", "c" * 40], stacks, x_label="images")
-    found = re.findall(r'<path d="M (\S+) \S+ \nL (\S+) [^"]*"[^>]*fill: #1a73e8', svg)
-    # All bars of the first stack, the others where those end; then the legend.
-    bars = [(float(start), float(end)) for start, end in found[:6]]
-    scale = (bars[2][1] - bars[2][0]) / 19_000
-    assert [round((end - start) / scale) for start, end in bars] == [800, 0, 19_000, 200, 0, 900]
-    assert [start for start, _ in bars[3:]] == [end for _, end in bars[:3]]
+    found = re.findall(r'<rect x="(\S+)" y="(\S+)" width="(\S+)" height="15" fill="#1a73e8"', svg)
+    # All bars of the first stack, then the others where those end.
+    bars = [tuple(map(float, each)) for each in found]
+    scale = bars[2][2] / 19_000
+    assert [round(width / scale) for _, _, width in bars] == [800, 0, 19_000, 200, 0, 900]
+    assert [start for start, _, _ in bars[3:]] == pytest.approx([start + width for start, _, width in bars[:3]])
+    assert [y for _, y, _ in bars[3:]] == [y for _, y, _ in bars[:3]]
+    # Each bar ends at the number that its axis has there, within the drawing.
+    ticks = {number: float(x) for x, number in re.findall(r'<text x="(\S+)"[^>]*>([\d,]+)</text>', svg)}
+    assert (ticks["20,000"] - ticks["0"]) / scale == pytest.approx(20_000, rel=1e-3)
+    assert bars[0][0] == pytest.approx(ticks["0"], rel=1e-3)
+    assert ticks["20,000"] < float(svg.split('viewBox="0 0 ')[1].split()[0])
     assert re.findall(r">([^<>]+)</text>", svg) == [
-        *("0", "5,000", "10,000", "15,000", "20,000", "images", "a", "$b", "c" * 17 + "…", "t", "train", "test"),
+        *("t", "0", "5,000", "10,000", "15,000", "20,000", "a", "$b", "c" * 17 + "…", "images", "train", "test"),
     ]
+
+
+@pytest.mark.parametrize("largest", [1, 3, 4, 5, 9, 10, 49, 99, 100, 476, 477, 10**6, 123_456_789])
+def test_the_axis_of_bars_has_two_to_five_round_steps(largest: int) -> None:
+    svg = charts.bars("t", ["a"], {"x": [largest]}, x_label="x")
+    ticks = [int(number.replace(",", "")) for number in re.findall(r">([\d,]+)</text>", svg)]
+    steps = {after - before for before, after in itertools.pairwise(ticks)}
+    assert len(steps) == 1
+    assert str(*steps).rstrip("0") in {"1", "2", "5"}
+    assert 2 <= len(ticks) <= 6
+    assert ticks[0] == 0
+    assert largest * 0.7 <= ticks[-1] + min(steps) > largest
 
 
 def test_bars_of_nothing_are_drawn() -> None:

@@ -16,8 +16,8 @@ from PIL import Image
 from trainer.data.preparing import versions
 from trainer.prepare import prepare
 
-GOLDEN = {3: "35058d2cded1c2f6", 4: "4409282d8927c711", 5: "1a004e9dc756688e"}
-"""By format number: the digest of all files of the dataset below."""
+GOLDEN = {3: "35058d2cded1c2f6", 4: "4409282d8927c711", 5: "1a004e9dc756688e", 6: "1a004e9dc756688e"}
+"""By format number: the digest of all files of the dataset below; 6 packs the list of images in another way."""
 
 
 @pytest.fixture

@@ -56,7 +56,7 @@ def test_two_phases_are_one_chart_with_a_mark_at_the_boundary(marks: list[int]) 
     assert isinstance(block, page.Chart)
     assert len(block.svgs) == 2
     for svg in block.svgs:
-        assert ("base trained, too" in svg) is bool(marks)
+        assert ("base also trained" in svg) is bool(marks)
         assert ("stroke-dasharray" in svg) is bool(marks)
 
 

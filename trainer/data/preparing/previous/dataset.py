@@ -10,6 +10,7 @@ import pathlib
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from exact_resume.files import bucket, downloads, storage
 from localvertex._base.userinput.errors import UserError
@@ -21,8 +22,6 @@ from trainer.data.preparing.rows import Row, Values
 from trainer.data.sources.source import Identity
 from trainer.data.splits import SPLITS
 from trainer.data.stored.metadata import StoredShard
-from trainer.data.stored.records import image_of
-from trainer.data.stored.shards import DamagedShard, Shards
 
 
 class NoPreviousDataset:
@@ -36,8 +35,8 @@ class NoPreviousDataset:
         """Yield what all rows contain, by name, and their identities."""
         return iter(())
 
-    def images(self, rows: Sequence[Row]) -> Iterator[bytes]:
-        """Yield the prepared image of each row, all of which it has."""
+    def records(self, rows: Sequence[Row]) -> Iterator[bytes]:
+        """Yield the record of each row, all of which it has, as it is stored there."""
         return iter(())
 
     def close(self) -> None:
@@ -70,7 +69,7 @@ class PreviousDataset(NoPreviousDataset):
             split: list(itertools.accumulate(shard.num_records for shard in self._dataset.shards[split]))
             for split in SPLITS
         }
-        self._opened: dict[str, tuple[str, contextlib.ExitStack, Shards]] = {}
+        self._opened: dict[str, tuple[str, contextlib.ExitStack, Any]] = {}
 
     def rows(self) -> Iterator[tuple[Values, Identity]]:
         """Yield what all rows contain, by name, and their identities."""
@@ -82,31 +81,25 @@ class PreviousDataset(NoPreviousDataset):
             stack.close()
         self._opened.clear()
 
-    def images(self, rows: Sequence[Row]) -> Iterator[bytes]:
-        """Yield the prepared image of each row of this dataset.
+    def records(self, rows: Sequence[Row]) -> Iterator[bytes]:
+        """Yield the record of each row of this dataset, as it is stored.
 
         Raises:
             Unusable: A shard is missing or was changed.
         """
-        wanted: dict[tuple[str, int], list[int]] = {}
         for row in rows:
             index = bisect.bisect_right(self._ends[row.origin], row.offset)
-            wanted.setdefault((row.origin, index), []).append(row.offset)
-        found: dict[tuple[str, int], bytes] = {}
-        for (split, index), numbers in wanted.items():
-            shard = self._dataset.shards[split][index]
-            start = self._ends[split][index] - shard.num_records
+            shard = self._dataset.shards[row.origin][index]
+            reader = self._open(row.origin, shard)
             try:
-                read = self._open(split, shard).read([number - start for number in numbers])
-            except (DamagedShard, PermissionError, *storage.MISSING) as error:
-                raise Unusable(str(error)) from error
-            found |= {(split, number): data for number, data in zip(numbers, read, strict=True)}
-        for row in rows:
-            record = found[row.origin, row.offset]
+                reader.seek(row.offset - self._ends[row.origin][index] + shard.num_records)
+                record: bytes = reader.read()
+            except RuntimeError as error:
+                raise Unusable(f"shard {shard.name} of {self.entry.dataset} cannot be read ({error})") from error
             # Checksums would not find a record that is in another place than the list has it.
-            if not row.content_hash or row.content_hash.encode() not in record:
+            if not row.content_hash or row.content_hash.encode() not in record or row.name.encode() not in record:
                 raise Unusable(f"{self.entry.dataset} has another image for {row.name}")
-            yield image_of(record)
+            yield record
 
     def _check(self, scratch: pathlib.Path) -> Dataset:
         expected = {dataset.METADATA_FILE: self.entry.metadata_sha256, image_list.FILE: self.entry.list_sha256}
@@ -141,12 +134,14 @@ class PreviousDataset(NoPreviousDataset):
         if _sha256(target) != sha256:
             raise Unusable(f"{path} was changed")
 
-    def _open(self, split: str, shard: StoredShard) -> Shards:
+    def _open(self, split: str, shard: StoredShard) -> Any:
         """Open a shard on this machine; one per split is kept, because rows ask for one after the other."""
+        from array_record.python.array_record_module import ArrayRecordReader
+
         if split in self._opened:
-            name, stack, opened = self._opened[split]
+            name, stack, reader = self._opened[split]
             if name == shard.name:
-                return opened
+                return reader
             del self._opened[split]
             stack.close()
         path = storage.join(self.entry.dataset, shard.name)
@@ -157,12 +152,17 @@ class PreviousDataset(NoPreviousDataset):
                 opening.callback(os.unlink, copy)
                 self._copy(path, pathlib.Path(copy), shard.sha256)
                 path = copy
-            # Each record has a checksum, too, but it would not find a shard of another dataset.
-            elif bucket.crc32c(path) != shard.crc32c:
-                raise Unusable(f"{path} was changed")
-            opened = opening.enter_context(Shards([path], shard.num_records))
-            self._opened[split] = (shard.name, opening.pop_all(), opened)
-        return opened
+            try:
+                # Each record has a checksum, too, but it would not find a shard of another dataset.
+                if not self._is_elsewhere and bucket.crc32c(path) != shard.crc32c:
+                    raise Unusable(f"{path} was changed")
+                # The other threads of a reader take longer than all records that are read one after the other.
+                reader = ArrayRecordReader(path, "readahead_buffer_size:0,max_parallelism:0")
+            except (RuntimeError, PermissionError, *storage.MISSING) as error:
+                raise Unusable(f"shard {path} cannot be read ({error})") from error
+            opening.callback(reader.close)
+            self._opened[split] = (shard.name, opening.pop_all(), reader)
+        return reader
 
 
 def previous_of(history: NoHistory, scratch: pathlib.Path, *, image_size: int) -> NoPreviousDataset:

@@ -3,7 +3,6 @@
 import contextlib
 import dataclasses
 import functools
-import json
 from collections.abc import Iterable, Iterator, Sequence
 
 from exact_resume.files.overlap import batched, in_groups
@@ -11,7 +10,7 @@ from trainer.data.preparing import parts
 from trainer.data.preparing.engines.factory import Engine
 from trainer.data.preparing.parts import DamagedPart
 from trainer.data.preparing.previous.dataset import NoPreviousDataset
-from trainer.data.preparing.rows import COLUMNS, NUM_COLUMNS, Row, Rows, Values, to_values
+from trainer.data.preparing.rows import NARROW, Row, Rows, Values, to_values
 from trainer.data.sources.source import Identity, SourceImage
 from trainer.files.progress import Progress
 
@@ -20,25 +19,27 @@ SETTLING_NS = 100_000_000
 _SECOND_NS = 10**9
 _SETTLING_SECONDS_NS = 21 * SETTLING_NS
 """FAT has times of two seconds, and HFS+ and older ext ones of one second."""
-_SCHEMA = f"CREATE TABLE {{}} ({COLUMNS}, identity)"
-_SPLITS = "INSERT OR IGNORE INTO previous SELECT content_hash, split FROM listed WHERE reason = ''"
-_NUMBERED = f"""
-INSERT INTO known ({COLUMNS}, identity)
-SELECT name, label, split, reason, content_hash, stored_hash, num_stored_bytes,
-    CASE WHEN reason = '' THEN split ELSE '' END,
-    ROW_NUMBER() OVER (PARTITION BY reason = '', split ORDER BY content_hash, label, name) - 1, details, identity
-FROM listed
-"""  # noqa: S608 - constants
+_SCHEMA = f"""
+CREATE TABLE known ({NARROW}, text, identity);
+CREATE TABLE places (number INTEGER PRIMARY KEY, place);
+CREATE TABLE asked (number, label, split, found);
+"""
+_SPLITS = "INSERT OR IGNORE INTO previous SELECT content_hash, split FROM known WHERE reason = ''"
+_NUMBER = """
+INSERT INTO places
+SELECT rowid, ROW_NUMBER() OVER (PARTITION BY origin ORDER BY content_hash, label, name) - 1 FROM known
+WHERE reason = ''
+"""
 _FIND = """
 INSERT INTO asked VALUES (?, ?, ?, (SELECT rowid FROM known WHERE name = ? AND identity = ? LIMIT 1))
 """
 _TAKE = f"""
-INSERT INTO images ({COLUMNS})
-SELECT name, asked.label, asked.split, reason, content_hash, stored_hash, num_stored_bytes, origin, offset, details
-FROM asked JOIN known ON known.rowid = found ORDER BY asked.number
+INSERT INTO images ({NARROW}, text, stored_label)
+SELECT name, asked.label, asked.split, reason, content_hash, stored_hash, num_stored_bytes, origin,
+    COALESCE(place, offset), text, CASE WHEN origin = '' THEN NULL ELSE known.label END
+FROM asked JOIN known ON known.rowid = found LEFT JOIN places ON places.number = found ORDER BY asked.number
 """  # noqa: S608 - constants
 
-_ENCODER = json.JSONEncoder(sort_keys=True)
 Found = tuple[Values, Identity]
 """What a row contains, as `to_values` returns it, and the identity of its image."""
 
@@ -55,10 +56,9 @@ class PreviousRows:
 
     def __init__(self, rows: Rows) -> None:
         """Prepare to move known rows into `rows`, in whose file they are."""
-        self._database = rows.database
-        self._database.execute(_SCHEMA.format("listed"))
-        self._database.execute(_SCHEMA.format("known"))
-        self._database.execute("CREATE TABLE asked (number, label, split, found)")
+        self._rows, self._database = rows, rows.database
+        for statement in _SCHEMA.split(";"):
+            self._database.execute(statement)
 
     def add_previous(self, rows: Iterable[Found], *, began_ns: int, is_trusted: bool) -> None:
         """Add all rows of the previous dataset, once.
@@ -68,11 +68,10 @@ class PreviousRows:
             began_ns: Time before the first image of that dataset was read.
             is_trusted: Whether its rows can be taken; otherwise only its splits are known.
         """
-        self._add("listed", rows, began_ns)
+        self._add(rows, began_ns)
         self._database.execute(_SPLITS)
-        if is_trusted:
-            # Records are in this order, so that the number finds one without a search.
-            self._database.execute(_NUMBERED)
+        # Records are in the order of their numbers, so that one is found without a search.
+        self._database.execute(_NUMBER if is_trusted else "DELETE FROM known")
 
     def add_part(self, rows: Iterable[Row], *, began_ns: int) -> None:
         """Add the rows of a part, with the engine's offsets.
@@ -81,7 +80,7 @@ class PreviousRows:
             rows: In any order.
             began_ns: Time before the first image of the part was read.
         """
-        self._add("known", ((to_values(row), row.identity) for row in rows), began_ns)
+        self._add(((to_values(row), row.identity) for row in rows), began_ns)
 
     def sort(self) -> None:
         """Sort what was added, so that `take` finds it."""
@@ -92,7 +91,7 @@ class PreviousRows:
         self._database.executemany(
             _FIND,
             (
-                (number, image.label, image.split, image.name, _ENCODER.encode(identity) if identity else None)
+                (number, image.label, image.split, image.name, _key(identity))
                 for number, (image, identity) in enumerate(images)
             ),
         )
@@ -101,18 +100,21 @@ class PreviousRows:
         self._database.execute("DELETE FROM asked")
         return [images[number] for (number,) in unknown]
 
-    def _add(self, table: str, rows: Iterable[Found], began_ns: int) -> None:
-        marks = ", ".join("?" * (NUM_COLUMNS + 1))
-        values = ((*found, _key(identity, began_ns)) for found, identity in rows)
-        self._database.executemany(f"INSERT INTO {table} VALUES ({marks})", values)  # noqa: S608 - constants
+    def _add(self, rows: Iterable[Found], began_ns: int) -> None:
+        known = ((*found, _key(identity) if _is_settled(identity, began_ns) else None) for found, identity in rows)
+        self._rows.insert("known", known, "identity")
 
 
-def _key(identity: Identity, began_ns: int) -> str | None:
-    """Return what is compared of an identity; None if the image may have changed without a trace in it."""
+def _key(identity: Identity) -> str | None:
+    """Return what is compared of an identity; None, which equals nothing, if it is empty."""
+    return repr(sorted(identity.items())) if identity else None
+
+
+def _is_settled(identity: Identity, began_ns: int) -> bool:
+    """Return whether the image cannot have changed without a trace in its identity."""
     ctime_ns = int(identity.get("ctime_ns", 0))
     settling_ns = SETTLING_NS if ctime_ns % _SECOND_NS else _SETTLING_SECONDS_NS
-    is_settled = ctime_ns < began_ns - settling_ns
-    return _ENCODER.encode(identity) if identity and is_settled else None
+    return ctime_ns < began_ns - settling_ns
 
 
 def gather(

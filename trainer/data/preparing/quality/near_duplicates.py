@@ -2,6 +2,7 @@
 
 import csv
 import dataclasses
+import functools
 import os
 from typing import Any
 
@@ -109,9 +110,9 @@ class Finder:
             writer = csv.writer(file)
             columns = ("name", "class", "split")
             writer.writerow([*columns, *(f"near_duplicate_{column}" for column in columns), "similarity"])
-            for one, other, distance in listed:
-                texts = (self._images[number][column] for number in (one, other) for column in columns)
-                writer.writerow([*map(cell, texts), _similarity(distance)])
+            # One image may be the first of thousands of pairs.
+            cells = functools.cache(lambda number: [cell(self._images[number][column]) for column in columns])
+            writer.writerows([*cells(one), *cells(other), _similarity(distance)] for one, other, distance in listed)
 
     def _pair(self, ones: _Indices, others: _Indices, is_across: bool, distance: int) -> dict[str, Any]:
         """Return the first two images, by name, of two equal or different signatures, across splits or within one."""

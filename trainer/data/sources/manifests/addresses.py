@@ -30,7 +30,7 @@ def resolve(address: str, base: str) -> tuple[str, str]:
     """Return where to read an image, and its name: a path that never leads out of a folder.
 
     Args:
-        address: As the manifest has it.
+        address: The address as in the manifest.
         base: Folder of the manifest, where relative addresses start: absolute, or on gs://.
 
     Raises:
@@ -62,7 +62,7 @@ def nearest(location: str) -> str:
 
 @functools.lru_cache(maxsize=16)
 def _folded_names(folder: str) -> dict[str, str]:
-    """Return the names in a folder by what is equal in all their spellings."""
+    """Return the names in a folder by a form that all their spellings share."""
     try:
         return {_folded(name): name for name in sorted(os.listdir(folder), reverse=True)}
     except OSError:

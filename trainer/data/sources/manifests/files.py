@@ -1,4 +1,4 @@
-"""Which files of a source are manifests: one file, or those of a folder."""
+"""Find the manifests of a source: one file, or the files of a folder."""
 
 import errno
 import io
@@ -35,7 +35,7 @@ class ManifestFile:
     path: str
     """Absolute, or on gs://."""
     name: str
-    """For messages: its path below the source."""
+    """Name in messages: the path below the source."""
 
     @property
     def base(self) -> str:

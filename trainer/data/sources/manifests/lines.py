@@ -69,7 +69,7 @@ class Entry:
     """One line, not resolved yet."""
 
     address: str
-    """Of the image, as written."""
+    """Address of the image, as written."""
     label: str
     split: str | None
     """A split, empty for UNASSIGNED, or None where the line has no ml_use."""

@@ -86,7 +86,7 @@ class ManifestSource:
         """Read all lines.
 
         Args:
-            source: For messages, as the user wrote it.
+            source: The source as the user wrote it, for messages.
             files: The manifests, in the order in which they are read.
             count: Is called with the number of lines read.
             is_labelled: Whether the images are to train a model; otherwise labels and splits are ignored.

@@ -1,4 +1,4 @@
-"""From a decoded compiled file to `spec.Pipeline`: the pipeline and its components."""
+"""Reads a decoded compiled file into `spec.Pipeline`: the pipeline and its components."""
 
 import json
 from collections.abc import Mapping

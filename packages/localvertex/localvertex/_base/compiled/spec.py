@@ -21,7 +21,7 @@ class ArtifactSpec:
     is_list: bool = False
     is_optional: bool = False
     metadata: JsonObject = field(default_factory=dict)
-    """Of an output, which begins with it."""
+    """Metadata with which an output begins."""
 
     @property
     def type(self) -> dict[str, str]:
@@ -31,7 +31,7 @@ class ArtifactSpec:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ParameterSource:
-    """Where a task's parameter comes from; only one of the kinds is set."""
+    """The source of a task's parameter; only one of the kinds is set."""
 
     constant: Any = None
     is_null: bool = False
@@ -52,7 +52,7 @@ class ParameterSource:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ArtifactSource:
-    """Where a task's artifact comes from."""
+    """The source of a task's artifact."""
 
     input: str | None = None
     producer: str | None = None
@@ -69,7 +69,7 @@ class RetryPolicy:
     max_backoff_seconds: float = 3600.0
 
     def delay_seconds(self, attempts: int, *, longest_seconds: float) -> float:
-        """Return how long to wait after so many attempts."""
+        """Return how long to wait after this number of attempts."""
         longest = min(self.max_backoff_seconds, longest_seconds)
         delay = min(self.backoff_seconds, longest)
         for _ in range(attempts - 1):
@@ -197,7 +197,7 @@ class Pipeline:
     platforms: JsonObject
     """The second YAML document, empty when there is none."""
     unsupported: dict[str, str]
-    """By the label of an executor that never runs locally the line that says so, with its path."""
+    """Label of an executor that never runs locally -> the line that explains it, with its path."""
     problems: list[str]
     """Errors of the file, each with its path; the model has the rest."""
 

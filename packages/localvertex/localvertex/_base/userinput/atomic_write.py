@@ -17,7 +17,7 @@ _LONGEST_NAME = 200
 """File systems take 255 bytes; the rest is for what makes a temporary name unique."""
 _ENDING = r"\.[0-9a-f]{8}\.partial"
 _SYSTEM_FOLDERS = ("/dev", "/proc", "/sys")
-"""Where devices, processes and the kernel appear as files."""
+"""Folders in which devices, processes and the kernel appear as files."""
 _MEMORY = "/dev/shm"  # noqa: S108 - an ordinary folder in /dev
 
 

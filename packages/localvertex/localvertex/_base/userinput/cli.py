@@ -61,7 +61,7 @@ def run(
         main: The command; returns an exit code.
         failures: Exceptions that mean that the run failed. Others propagate, with their traceback.
         if_closed: Exit code if the reader of the output, such as `head`, has closed it.
-        note: Receives an expected error, too.
+        note: Also receives an expected error.
     """
     expected: tuple[type[Exception], ...] = (UserError, *failures)
     try:
@@ -91,7 +91,7 @@ def run_json(main: Callable[[], int], content: JsonObject, *, failures: tuple[ty
     Args:
         main: The command, which fills the answer.
         content: The answer.
-        failures: As in `run`.
+        failures: Failures as in `run`.
     """
     with redirect_stdout(sys.stderr):
         code = content["exit_code"] = run(main, failures=failures, note=lambda text: content.update(error=text))

@@ -23,7 +23,7 @@ def check(name: str, path: str | Path, *, is_local: bool = False, expected: str 
 
     Args:
         name: The flag or parameter, which begins the message.
-        path: As the user wrote it.
+        path: The path as the user wrote it.
         is_local: Refuse gs:// too.
         expected: Expectation in the message, where it is more than a path.
 

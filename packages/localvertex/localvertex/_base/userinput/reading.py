@@ -50,7 +50,7 @@ def read_all(path: str | Path, *, only_json_values: bool = False) -> list[Any]:
 
 
 def text_of(value: str) -> str:
-    """Return the text that a value on a command line means: that of FILE for @FILE, and @ for a leading @@.
+    """Return the text of a value on a command line: the content of FILE for @FILE, and @ for a leading @@.
 
     A file that ends in .json, .yaml or .yml is read strictly and becomes JSON on one line, any other stays as it is.
 
@@ -175,7 +175,7 @@ def parse_json(text: str | bytes, name: str) -> Any:
 
 
 def parse_python(source: str | bytes) -> ast.Module:
-    """Return the syntax tree of code; that of an empty file if it is not Python or nested too deeply."""
+    """Return the syntax tree of code; the tree of an empty file if it is not Python or nested too deeply."""
     try:
         return ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):

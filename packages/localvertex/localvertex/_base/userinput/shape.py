@@ -13,7 +13,7 @@ from typing import Any
 from localvertex._base.userinput.spelling import quote
 
 LARGEST = 1e15
-"""Of numbers; a larger one is damage."""
+"""Limit of numbers; a larger number is damage."""
 NUMBER, OPTIONAL_NUMBER = int | float, int | float | None
 """The first one is finite; a measured value may be NaN."""
 

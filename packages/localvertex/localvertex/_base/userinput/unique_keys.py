@@ -10,7 +10,7 @@ from localvertex._base.userinput.spelling import quote
 _MERGE = "tag:yaml.org,2002:merge"
 _NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
 _MAX_DIGITS = 4300
-"""As of decimal integers in Python."""
+"""The limit of Python's decimal integers."""
 
 
 class RepeatedKey(Exception):
@@ -51,7 +51,7 @@ class UniqueKeys:
     def __init__(self, stream: Any) -> None:
         """Load a stream, as every PyYAML loader does."""
         super().__init__(stream)  # type: ignore[call-arg]
-        # Keep the nodes, too: Python may reuse the id of a freed node for a node of the next document.
+        # Keep the nodes as well: Python may reuse the id of a freed node for a node of the next document.
         self._checked: dict[int, Any] = {}
 
     def flatten_mapping(self, node: Any) -> None:

@@ -17,7 +17,7 @@ _REGISTRY = re.compile(rf"{_PARENT}/(?:models|endpoints){_BELOW}", re.S)
 _RECORDS = re.compile(
     rf"{_PARENT}/(?:metadataStores|tensorboards){_BELOW}|/(?:(?:upload|download)/)?storage/v1/b(?:/.*)?", re.S
 )
-"""Experiments and buckets. A command in the sandbox may not see those of other runs."""
+"""Experiments and buckets, which a command in the sandbox may only see if they belong to its run."""
 
 _JOBS = re.compile(rf"{_PARENT}/(?:pipelineJobs|customJobs){_BELOW}", re.S)
 """Only read: a job with a token of its own could leave the sandbox of its step, and outlive the run."""
@@ -34,7 +34,7 @@ REFUSAL = (
 """The answer to other calls with a token of a run; `call` is the method."""
 
 _NUM_BYTES = 32
-"""Of random data in a token."""
+"""Bytes of random data in a token."""
 
 
 class StepAccess:

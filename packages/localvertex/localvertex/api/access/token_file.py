@@ -16,7 +16,7 @@ from localvertex._base.userinput.regular_files import Unusable as Unusable
 _TOKEN, _ADDRESS = Path("api", "token"), Path("api", "address")
 
 _NUM_BYTES = 32
-"""Of random data in a token."""
+"""Bytes of random data in a token."""
 
 _VALID = re.compile(r"[A-Za-z0-9_-]{32,200}")
 

@@ -147,7 +147,7 @@ class Endpoints:
         return finished_operation(call, "UndeployModelOperationMetadata", "UndeployModelResponse")
 
     def delete(self, call: Call) -> Resource:
-        """Delete an endpoint without deployed models; a damaged one, too."""
+        """Delete an endpoint without deployed models, even if its record is damaged."""
         name = _name(call)
         with self.records.locked():
             try:

@@ -72,7 +72,7 @@ class Predictions:
 
         Args:
             model: The resource name of the model.
-            number: Of the version.
+            number: Number of the version.
             content: The version, as the registry has it.
             instance: What the container takes.
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from localvertex.api.rest.errors import ApiError, Status, invalid
 
 NEW = "0"
-"""In a request: the model that is being deployed."""
+"""Id in a request for the model that is being deployed."""
 
 _ALL = 100
 

@@ -36,7 +36,7 @@ class RunningJob:
 
     Args:
         resource: Its first record.
-        folder: Has its files.
+        folder: Folder with its files.
         log: Called with its messages.
     """
 
@@ -64,7 +64,7 @@ Work = Callable[[RunningJob], Resource]
 
 
 class JobCollection:
-    """The jobs of a kind, each with a folder for its files; running ones have a thread of this process each.
+    """The jobs of a kind. Each has a folder for its files; each running job has a thread of this process.
 
     Args:
         store: The records of the server.

@@ -31,7 +31,7 @@ _MODEL_FIELDS = ("displayName", "description", "labels")
 _VERSION_FIELDS = ("versionDescription", "labels")
 
 _ALL_VERSIONS = "-"
-"""In place of a version: the model itself."""
+"""Stands for all versions: the request is about the model itself."""
 
 _FILTER_FIELDS = {"model"}
 """Fields that exist in filters only."""

@@ -32,7 +32,7 @@ from localvertex.values.buckets import Buckets
 COLLECTION = "pipelineJobs"
 
 MAX_RUNS = 4
-"""Of this server, at once: each has a thread, steps and replicas of its own."""
+"""Runs of this server at once: each has a thread, steps and replicas of its own."""
 
 
 class RunMetadata(Protocol):
@@ -56,7 +56,7 @@ class RunMetadata(Protocol):
 
 
 class PipelineJobs:
-    """The pipeline jobs of the API; running ones have a thread of this process each."""
+    """The pipeline jobs of the API; each running job has a thread of this process."""
 
     def __init__(
         self,

@@ -22,7 +22,7 @@ class RunThreads:
     """The running jobs, and runs that were started elsewhere and are resumed here.
 
     Args:
-        store: Has the stored part of the jobs.
+        store: Store with the stored part of the jobs.
         collection: Its collection.
         log: Called with the start and the end of each run.
         on_end: Called with the id of each run that has ended.
@@ -34,7 +34,7 @@ class RunThreads:
     ) -> None:
         self._store, self._collection, self._log, self._on_end = store, collection, log, on_end
         self._running: dict[str, tuple[PipelineRun, threading.Thread, int]] = {}
-        """Those that wait, too."""
+        """Runs by name, including those that wait."""
         self._max_runs, self._turns = max_runs, threading.Condition(store.lock)
         self._waiting: list[str] = []
 
@@ -64,7 +64,7 @@ class RunThreads:
         return True
 
     def wait_for_end(self, run_id: str, num_resumes: int) -> None:
-        """Wait for the thread of a run whose record shows that it has ended, after so many resumes.
+        """Wait for the thread of a run whose record shows that it has ended, after this number of resumes.
 
         Raises:
             ApiError: The record is from an earlier end; the run is starting again.

@@ -17,7 +17,7 @@ from localvertex._base.json_object import JsonObject
 from localvertex.api.rest.index_file import IndexFile
 
 SETTLED_NS = 2 * 10**9
-"""Age of a change from which on a later one has another time, on file systems with a resolution of seconds, too."""
+"""Age at which a later change has a different time, even on file systems with a resolution of seconds."""
 
 _MAX_KEPT = 300
 """Resources of pages: with their specifications, they need some megabytes."""
@@ -78,7 +78,7 @@ def signature(path: str) -> Signature:
     return text, status.st_mtime_ns
 
 
-class Pages:
+class ResourceCache:
     """The resources of the last pages with the signatures of their files. Safe for several threads."""
 
     def __init__(self) -> None:
@@ -107,15 +107,15 @@ class Index:
     """The summaries that this process has read. Safe for several threads.
 
     Args:
-        file: Where those of records at rest are kept for the next process.
+        file: File with the summaries of records at rest, for the next process.
     """
 
     def __init__(self, file: IndexFile) -> None:
         self._file, self._opening = file, threading.Lock()
-        self.pages = Pages()
+        self.pages = ResourceCache()
         self._locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
         self._entries: dict[str, dict[str, tuple[str, Summary]]] = {}
-        """By collection and id: the signature of the files, and the summary."""
+        """Collection -> id -> the signature of the files, and the summary."""
 
     def summaries(self, records: Records) -> Iterator[tuple[str, Summary]]:
         """Return the summary of each record by its id, as the records are now.

@@ -1,4 +1,4 @@
-"""What the index knows of records at rest, in a file for the next server; it may be deleted at any time.
+"""The index of records at rest, in a file for the next server; it may be deleted at any time.
 
 A file that cannot be read or written is as good as none: the index is then built from the records.
 """
@@ -15,10 +15,10 @@ from typing import Any
 FILE = ".index.sqlite"
 
 FORMAT = 2
-"""Of the contents: another one when the same record has another summary."""
+"""Format of the content; it changes when the same record gets another summary."""
 
 _BUSY_SECONDS = 0.2
-"""For which another server is waited for; the lists do not need the file."""
+"""How long to wait for another server; the lists do not need the file."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +52,7 @@ class IndexFile:
             return {}
 
     def write(self, collection: str, new: Mapping[str, tuple[str, Any]], gone: Iterable[str]) -> None:
-        """Replace the summaries of some records, and forget those of others."""
+        """Replace the summaries of some records, and forget the summaries of others."""
         path = self.folder / FILE
         rows = [(collection, name, text, json.dumps(content)) for name, (text, content) in new.items()]
         with suppress(sqlite3.Error, OSError):

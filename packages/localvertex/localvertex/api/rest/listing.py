@@ -21,7 +21,7 @@ _KEY_LENGTH = 500
 """Characters of a value that decide its place, because the token of a page contains them."""
 
 Place = tuple[str, ...]
-"""Where a resource is in an order: the values of the fields, the creation time and the name."""
+"""The position of a resource in an order: the values of the fields, the creation time and the name."""
 
 
 def page(
@@ -125,7 +125,7 @@ class Query:
 
     @property
     def _directions(self) -> list[bool]:
-        """For each part of a place whether the order is descending: the newest come first among equals."""
+        """Whether the order of each part of a place is descending: the newest come first among equals."""
         return [*(is_descending for _, is_descending in self.order), True, True]
 
     def _place_of(self, resource: Resource) -> Place:

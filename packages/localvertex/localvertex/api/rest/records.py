@@ -81,7 +81,7 @@ class StoredRecords:
             return self.stand_in(call, resource_id, str(error))
 
     def page_resource(self, call: Call, resource_id: str) -> Resource | None:
-        """Return what `resource` does, which nobody may change; what is at rest is kept for the next page with it."""
+        """Return what `resource` returns; callers must not change it. Resources at rest are kept for the next page."""
         other_text, other_changed_ns = self.other_files(resource_id)
         text, changed_ns = self.store.signature(self.collection, resource_id)
         key, whole = (self.collection, resource_id), f"{text} {other_text}"

@@ -1,4 +1,4 @@
-"""gRPC calls that HTTP carries: those of steps whose client of Vertex AI is older than its REST, as {path, message}."""
+"""gRPC calls over HTTP, as {path, message}: for steps whose Vertex AI client is older than its REST transport."""
 
 from base64 import b64decode, b64encode
 

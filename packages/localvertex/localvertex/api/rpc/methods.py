@@ -126,19 +126,14 @@ def find(path: str) -> RpcMethod | None:
 @cache
 def _of_service(service: str, method: str) -> RpcMethod:
     """Read a method of a service of Vertex AI."""
-    bindings = _bindings_of(service, method)
+    base = getattr(_transport(service, "rest_base"), f"_Base{service}RestTransport")
+    bindings = getattr(getattr(base, f"_Base{method}"), _BINDINGS)()
     transport = getattr(_transport(service, "grpc"), f"{service}GrpcTransport")
     # The type of the property: a callable from the request to the response.
     (request,), response = get_args(get_type_hints(getattr(transport, _snake_case(method)).fget)["return"])
     # Some classes of the clients wrap one of protobuf.
     response = response.pb() if hasattr(response, "pb") else response
     return RpcMethod(request=request.pb(), response=response, bindings=bindings)
-
-
-def _bindings_of(service: str, method: str) -> Sequence[dict[str, str]]:
-    base = getattr(_transport(service, "rest_base"), f"_Base{service}RestTransport")
-    found: Sequence[dict[str, str]] = getattr(getattr(base, f"_Base{method}"), _BINDINGS)()
-    return found
 
 
 def _transport(service: str, name: str) -> Any:

@@ -80,7 +80,7 @@ class FiringReport(Enum):
     IDLE = auto()
     """The next instant is in the future."""
     WAITS = auto()
-    """A run waits until another one ends."""
+    """A run waits until another run ends."""
     HANDLED = auto()
     """One instant was handled; the content has changed."""
 

@@ -42,7 +42,7 @@ _RECORD = {
     "state!": frozenset({"ACTIVE", "PAUSED", "COMPLETED"}),
     "lastScheduledRunResponse": {"runResponse": str},
 }
-"""What a record needs besides the fields of a request."""
+"""Fields of a record besides those of a request."""
 
 _PARENT = re.compile(r"projects/[A-Za-z0-9][A-Za-z0-9._:-]{0,127}/locations/[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")
 

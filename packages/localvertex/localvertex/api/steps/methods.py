@@ -16,7 +16,7 @@ from localvertex.values.buckets import Buckets
 Method = Callable[[Call], JsonObject]
 
 Methods = Mapping[str, tuple[str, str, Method]]
-"""Of a collection: HTTP method, path after the collection's, implementation."""
+"""Methods of a collection: HTTP method, path after the collection's, implementation."""
 
 
 class StepApi:

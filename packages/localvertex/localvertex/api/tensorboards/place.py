@@ -1,4 +1,4 @@
-"""Where a resource is: the kinds of resources of a tensorboard, their names, and their folders in the store."""
+"""The kinds of resources of a tensorboard, their names, and their folders in the store."""
 
 from dataclasses import dataclass
 

@@ -9,7 +9,7 @@ from localvertex.api.tensorboards import points
 from localvertex.api.tensorboards.place import Place
 
 VALUE_FIELDS = {"SCALAR": "scalar", "TENSOR": "tensor", "BLOB_SEQUENCE": "blobs"}
-"""For each type of a time series the field of its points that has the value."""
+"""Type of a time series -> the field of its points that has the value."""
 
 
 RECORD = {

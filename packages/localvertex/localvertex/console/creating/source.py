@@ -23,7 +23,7 @@ from localvertex.show.view import shape
 from localvertex.store import run_folder
 
 FOLDER = Path("build")
-"""Where `compile.py` writes, below the folder in which the server was started."""
+"""The folder into which `compile.py` writes, below the folder in which the server was started."""
 
 _SUFFIXES = (".json", ".yaml", ".yml")
 

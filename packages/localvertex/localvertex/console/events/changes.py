@@ -8,7 +8,7 @@ from localvertex._base.json_object import JsonObject
 from localvertex.api.rest.store import UNUSABLE
 from localvertex.console.events.stream import LAST, Event
 from localvertex.console.runs.folders import step_folder
-from localvertex.console.runs.record import Reading, WatchedRuns
+from localvertex.console.runs.record import RecordSnapshot, WatchedRuns
 from localvertex.show.view import logs
 from localvertex.store.executor_files import LOG
 
@@ -19,7 +19,7 @@ class RunChanges:
     def __init__(self, records: WatchedRuns, run_dir: Path) -> None:
         self._records, self._run_dir = records, run_dir
         self._watched = records.watch(run_dir)
-        self._seen: Reading | None = None
+        self._seen: RecordSnapshot | None = None
         self._tasks: dict[str, JsonObject] = {}
         self._is_first = True
 
@@ -38,7 +38,7 @@ class RunChanges:
         if reading.is_removed:
             yield LAST, {"text": reading.problem}
 
-    def _run(self, reading: Reading) -> Event:
+    def _run(self, reading: RecordSnapshot) -> Event:
         if reading.problem:
             return "problem", {"text": reading.problem}
         tasks = {each["path"]: each for each in reading.content["tasks"]}

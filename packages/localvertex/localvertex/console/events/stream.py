@@ -35,7 +35,7 @@ MAX_STREAMS = 100
 """Per server: more tabs than a user has open."""
 
 _NUM_THREADS = 8
-"""For all streams: the other routes have threads of their own."""
+"""Threads for all streams: the other routes have threads of their own."""
 
 _POLL_SECONDS, _HEARTBEAT_SECONDS = 0.5, 15.0
 

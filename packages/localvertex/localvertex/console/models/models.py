@@ -47,14 +47,14 @@ class _Origins:
             # Later runs may have read a version that an earlier one registered.
             self._by_model |= {resource.rpartition("/")[2]: name for resource in self.runs[name]["models"]}
         self.endpoints = _endpoints(EndpointRecords(self._work_dir))
-        """Where each version is deployed, by the id of the model and its number."""
+        """The endpoints of each version, by the id of the model and its number."""
 
     def run_of(self, model_id: str, number: str, content: Content) -> str:
         """Return the id of the run that registered a version, empty if it is not known or was deleted.
 
         Args:
-            model_id: Of the model.
-            number: Of the version.
+            model_id: Id of the model.
+            number: Number of the version.
             content: Its model.json as it is.
         """
         uuid = str(content.get(UPLOADED_BY, "")).partition("/")[0]
@@ -100,7 +100,7 @@ _MODEL_FACTS = "assets.extra/model.json"
 """The file of such a model that has its `class_names`."""
 
 _CONFIDENCE = "confidenceMetrics"
-"""In Google's schema of classification metrics: figures for each threshold."""
+"""Field with the figures for each threshold in Google's schema of classification metrics."""
 
 _SETTINGS = ("confidenceThreshold", "maxPredictions")
 

@@ -48,7 +48,7 @@ function App({ server }) {
     </main>`;
 }
 
-/** What a place shows; the same view shows another task of a run. */
+/** What a place shows; the same view shows another task of a run. @param {Route} place */
 const subject = (place) => `${place.name} ${place.params.id ?? ""} ${place.params.version ?? ""}`;
 
 /** @param {TopProps} props */
@@ -96,7 +96,7 @@ const reload = () =>
     () => {},
   );
 
-/** The view of a place; its file is loaded when it is first shown. @param {{place: any}} props */
+/** The view of a place; its file is loaded when it is first shown. @param {{place: Route}} props */
 function View({ place }) {
   const [Shown, setShown] = useState(/** @type {any} */ (null));
   const [isMissing, setIsMissing] = useState(false);

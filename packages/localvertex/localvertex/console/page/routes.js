@@ -1,7 +1,5 @@
 // The views by the fragment of the address.
 
-/** @typedef {{name: string, params: Record<string, string>, query: URLSearchParams, load: () => Promise<any>}} Place */
-
 /** @type {Array<[string, string, () => Promise<any>]>} */
 const VIEWS = [
   ["runs", "/runs", () => import("./runs/runs.js")],
@@ -22,7 +20,7 @@ const NOT_FOUND = () => import("./ui/not_found.js");
 /**
  * Return the view of a fragment, such as `#/runs/ID?closed=a`; parts of its path are URL-encoded.
  * @param {string} fragment
- * @returns {Place}
+ * @returns {Route}
  */
 export function route(fragment) {
   const [path, search = ""] = fragment

@@ -1,6 +1,6 @@
 """The runs of the API's experiments as rows, like those of pipelines: with their parameters and metrics.
 
-They are contexts of the metadata. Runs of pipelines in an experiment are contexts, too, with the rows of the runs.
+They are contexts of the metadata. Pipeline runs in an experiment are also contexts; their rows are those of the runs.
 """
 
 from localvertex._base.json_object import JsonObject

@@ -16,7 +16,7 @@ from localvertex.show.view.groups import Group, split_description
 from localvertex.store import run_folder
 
 _MAX_PIPELINES = 4
-"""Whose compiled files are read for the groups."""
+"""Number of pipelines whose compiled files are read for the groups."""
 
 
 class RunList:
@@ -31,7 +31,7 @@ class RunList:
         # No list of runs: each has rows with an id, or none.
         self._seen: tuple[str, list[Row]] = "", [{}]
         self._newest: tuple[str, list[str]] = "", []
-        """Of the rows of a version: the newest run of each pipeline."""
+        """Version of the rows, and the newest run of each pipeline in them."""
 
     @local_route("GET", "/local/runs")
     def page(self, call: LocalCall) -> JsonObject:
@@ -69,7 +69,7 @@ class RunList:
         return [each for each in found.values() if each["names"] or each["more"]]
 
     def rows(self) -> tuple[str, list[Row]]:
-        """Return the rows of all runs, after a text that is another one whenever they have changed."""
+        """Return a text that differs whenever the rows have changed, and the rows of all runs."""
         found = [(each.content or {})["row"] for _, each in self._store.index.summaries(self._runs)]
         if found != self._seen[1]:
             self._seen = str(time.time_ns()), found

@@ -26,7 +26,7 @@ def read(run_dir: Path) -> dict[str, str]:
 
 
 def write(run_dir: Path, body: Mapping[str, Any]) -> None:
-    """Write both; without either there is no file.
+    """Write the name and the note; remove the file if both are empty.
 
     Raises:
         ApiError: One is not a text, or too long.

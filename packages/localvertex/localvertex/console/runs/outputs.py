@@ -24,7 +24,7 @@ _FINGERPRINT = "fingerprint"
 """The entry of a system.Dataset's metadata that identifies its content."""
 
 _MAX_ENTRIES, _MAX_CHARACTERS = 100, 1_000
-"""Of metrics and parameters: entries, and characters of one value."""
+"""Limits of metrics and parameters: entries, and characters of one value."""
 
 _MAX_PROBLEM = 400
 """Characters of what is wrong with a record."""

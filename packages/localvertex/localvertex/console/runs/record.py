@@ -25,7 +25,7 @@ _LOCK_SECONDS = 2.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reading:
+class RecordSnapshot:
     """A record at one moment."""
 
     content: JsonObject
@@ -46,10 +46,10 @@ class Watched:
         self.run_dir = run_dir
         self._lock = threading.Lock()
         self._signature: object = None
-        self._reading = Reading(content={})
+        self._reading = RecordSnapshot(content={})
         self._is_alive, self._next_look = False, 0.0
 
-    def read(self) -> Reading:
+    def read(self) -> RecordSnapshot:
         """Return the record: the same object until one of its files changes."""
         with self._lock:
             if not self._reading.is_final and time.monotonic() >= self._next_look:
@@ -65,14 +65,14 @@ class Watched:
                 self._reading, self._signature = self._read(), now
             return self._reading
 
-    def _read(self) -> Reading:
+    def _read(self) -> RecordSnapshot:
         try:
-            return Reading(content=_without_running_tasks(shape.read(self.run_dir)))
+            return RecordSnapshot(content=_without_running_tasks(shape.read(self.run_dir)))
         except FileNotFoundError:
             text = f"the run {self.run_dir.name} was deleted"
-            return Reading(content={}, problem=text, is_removed=True)
+            return RecordSnapshot(content={}, problem=text, is_removed=True)
         except (OSError, ValueError) as error:
-            return Reading(content={}, problem=f"the record of {self.run_dir.name} cannot be read: {error}")
+            return RecordSnapshot(content={}, problem=f"the record of {self.run_dir.name} cannot be read: {error}")
 
 
 class WatchedRuns:

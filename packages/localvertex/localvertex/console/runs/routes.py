@@ -23,7 +23,7 @@ from localvertex.values.buckets import Buckets
 
 
 class RunRoutes:
-    """The routes of one run, and those of logs, which custom jobs of the API have, too.
+    """The routes of one run, and the routes of logs, which custom jobs of the API share.
 
     Args:
         records: The runs.

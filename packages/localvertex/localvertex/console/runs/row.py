@@ -29,7 +29,7 @@ class ListedRun:
 
     id: str
     job: Mapping[str, Any]
-    """What the server stored of its job; empty if it did not start the run."""
+    """The stored fields of its job; empty if it did not start the run."""
     content: Mapping[str, Any]
     """Its record; empty if it cannot be read."""
     state: str
@@ -51,7 +51,7 @@ class Field(NamedTuple):
     of: Callable[[ListedRun], Any] | None = None
     """None: the field of the record with this name."""
     type: str = "string"
-    """In the scripts."""
+    """Its type in the scripts."""
     title: str = ""
     """The heading of its column; empty: it has none."""
 

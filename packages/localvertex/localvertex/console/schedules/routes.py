@@ -15,7 +15,7 @@ from localvertex.console.local_route import LocalCall, local_route
 _NUM_TIMES = 5
 
 _ANYWHERE = Call(location=Location(project="local-project", region="us-central1"))
-"""Where schedules are whose record is damaged; all others have their location in their names."""
+"""The location of schedules whose record is damaged; the names of all others contain their location."""
 
 
 class ScheduleRoutes:

@@ -6,7 +6,7 @@ not named is refused, and noted for the proposal at the end of the run.
 Standard library only, no import of this package, nothing newer than Python 3.7: a step may have its own interpreter.
 """
 
-from __future__ import annotations  # noqa: TID251 - older interpreters run this file, too
+from __future__ import annotations  # noqa: TID251 - older interpreters also run this file
 
 import base64
 import csv
@@ -43,7 +43,7 @@ _KINDS = (
 )
 
 _MAX_ROWS = 50_000
-"""In an answer; a client asks for the next page."""
+"""Rows in an answer; a client asks for the next page."""
 
 _jobs: dict[str, tuple[dict[str, Any], list[list[Any]]]] = {}
 """The results of this process: schema and rows by the number of the job."""

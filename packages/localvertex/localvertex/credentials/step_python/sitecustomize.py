@@ -4,14 +4,14 @@ Nothing happens until a step imports one of the modules in `_CHANGES`. Then, in 
 
 1. `google.auth.default` returns credentials with a placeholder in place of a token, and a project id.
 2. Calls of Vertex AI go to the endpoint of the run, by REST: that of a run has no gRPC. The token of the run is added
-   when a request is sent, so that no code of the step has it. With `--gcs-root`, calls of Cloud Storage go there, too.
+   when a request is sent, so that no code of the step has it. `--gcs-root` also sends calls of Cloud Storage there.
 3. Calls of all other services raise `MethodNotImplemented` (501) of google-api-core, without a look-up of a name. Only
    a plain download of a public object is still possible (decision 27).
 
 Standard library only, no import of this package, nothing newer than Python 3.7: a step may have its own interpreter.
 """
 
-from __future__ import annotations  # noqa: TID251 - older interpreters run this file, too
+from __future__ import annotations  # noqa: TID251 - older interpreters also run this file
 
 import _thread
 import os
@@ -30,7 +30,7 @@ _BIGQUERY = "https://bigquery.googleapis.com/"
 _HEADER = "Authorization"
 
 _API_PATHS = ("/storage/", "/download/", "/upload/", "/batch/", "/resumable/")
-"""Of Cloud Storage's API; other paths are BUCKET/OBJECT."""
+"""Paths of Cloud Storage's API; other paths are BUCKET/OBJECT."""
 
 PLACEHOLDER = "localvertex-step"
 """The token that code of a step sees."""
@@ -355,7 +355,7 @@ _CHANGES = {
     **dict.fromkeys(_CHECKED, _change_checked),
     "aiohttp.client": _change_aiohttp,
 }
-"""What happens to a module after its import, by name; and `_change_client` to the generated clients."""
+"""Changes to a module after its import, by its name; `_change_client` changes the generated clients."""
 
 
 class _Finder:

@@ -1,1 +1,1 @@
-"""Operations of google-cloud-pipeline-components that use the local registry and local processes; a class each."""
+"""Operations of google-cloud-pipeline-components with the local registry and local processes, a class per operation."""

@@ -64,7 +64,7 @@ class Fault:
     """Once, this long after the start of the job."""
     every_seconds: float | None = None
     grace_seconds: float = 0.0
-    """From the signal or the notice to SIGKILL."""
+    """Time from the signal or the notice to SIGKILL."""
 
     def __post_init__(self) -> None:
         """Refuse combinations that make no sense."""

@@ -1,4 +1,4 @@
-"""Which faults of a run were injected. A fault belongs to a run: each of its custom jobs gets it, and one is enough."""
+"""The injected faults of a run. Every custom job of a run gets each fault; injecting it in one job is enough."""
 
 import threading
 from collections.abc import Iterable

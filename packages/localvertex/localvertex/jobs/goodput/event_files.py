@@ -14,7 +14,7 @@ _CHUNK_BYTES, _MAX_CHUNKS = 4 << 20, 256
 """Bytes per read, and reads per replica and call: a file may have any size, and grow faster than it is read."""
 
 _MAX_LINE_BYTES = 1 << 20
-"""Of an event; a longer line is not an event, and is not kept."""
+"""Limit of an event; a longer line is not an event, and is not kept."""
 
 MAX_EVENTS = 2000
 """Beyond these, neighbouring `steps` events are joined in pairs."""
@@ -136,7 +136,7 @@ def _size(file: Path) -> int:
 def thin_out(events: list[Event]) -> list[Event]:
     """Join each pair of `steps` events that follow each other; all others are kept.
 
-    The first one of a process is kept, too: the time before it is the start of the process, that between others is not.
+    The first event of a process is kept as well: only the time before that event belongs to the start of the process.
     """
     found: list[Event] = []
     has_trained = can_join = False
@@ -152,7 +152,7 @@ def thin_out(events: list[Event]) -> list[Event]:
 
 
 def join(first: Event, second: Event) -> Event:
-    """Return the event of the steps of both; figures are means, weighted by steps, the speed by seconds."""
+    """Return one event for the steps of two; figures are means, weighted by steps, the speed by seconds."""
     steps = [number(each, "last_step") - number(each, "first_step") + 1 for each in (first, second)]
     seconds = [finite(each, "seconds") or 0.0 for each in (first, second)]
     return second | {

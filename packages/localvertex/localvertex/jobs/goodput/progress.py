@@ -9,7 +9,7 @@ from localvertex._base.userinput.shape import LARGEST
 Event = JsonObject
 
 LARGEST_FIGURE = 1e100
-"""Of finite figures. Their sums and products are finite; an event with a larger figure is not read."""
+"""Limit of finite figures. Their sums and products are finite; an event with a larger figure is not read."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,7 +24,7 @@ class Progress:
     accuracy: float | None = None
     images_per_second: float | None = None
     seconds_left: float | None = None
-    """Until the last step, at the mean pace since the process logged its first steps, which take far longer."""
+    """Time until the last step, at the mean pace since the process logged its first steps, which take far longer."""
 
     @classmethod
     def after(cls, event: Event, first: Event) -> "Progress":

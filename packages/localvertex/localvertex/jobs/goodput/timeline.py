@@ -28,7 +28,7 @@ class SegmentKind(StrEnum):
     SAVING = "saving"
     RESTORING = "restoring"
     STARTING = "starting"
-    """From the start of a process to its first step: imports, building the model, tracing, connecting to peers."""
+    """Time from the start of a process to its first step: imports, building the model, tracing, connecting to peers."""
     EVALUATING = "evaluating"
     WAITING = "waiting"
     """No process, or between two events."""

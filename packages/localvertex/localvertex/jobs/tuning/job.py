@@ -16,7 +16,7 @@ from localvertex.machines.studies.message import Message, NotLocal
 from localvertex.machines.studies.study import COUNTS, Study, read_counts, read_study
 
 METRIC_FILE = "output.metrics"
-"""In the folder of a trial; cloudml-hypertune's default name."""
+"""File in the folder of a trial; cloudml-hypertune's default name."""
 
 _FIELDS = ("display_name", "study_spec", "trial_job_spec", "encryption_spec", "labels", *COUNTS)
 

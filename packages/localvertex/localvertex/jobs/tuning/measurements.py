@@ -22,7 +22,7 @@ class Measurement:
 
     step: int
     values: dict[str, float]
-    """By metric."""
+    """Values by metric."""
 
     def as_json(self) -> JsonObject:
         """Return the API's Measurement message."""

@@ -25,7 +25,7 @@ from localvertex.store import executor_files
 from localvertex.store.steps.logs import TRIALS
 
 FILE = "hyperparameter_tuning_job.json"
-"""In the job's folder: its state and its trials, with the API's names."""
+"""File in the job's folder with its state and its trials, with the API's names."""
 
 _POLL_SECONDS = 0.1
 """How often the metric files are read. The end of a trial wakes the loop at once."""

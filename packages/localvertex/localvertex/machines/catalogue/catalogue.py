@@ -24,9 +24,9 @@ class Catalogue:
     """Machines, accelerators and regions as dated facts; keys are the names that the service uses."""
 
     accelerators: dict[str, Accelerator]
-    """By accelerator_type."""
+    """Accelerators by accelerator_type."""
     machines: dict[str, MachineType]
-    """By machine_type; only types that custom training accepts."""
+    """Machine types by machine_type; only types that custom training accepts."""
     counts: dict[tuple[str, str], tuple[int, ...]]
     """(machine_type, accelerator_type) -> valid accelerator_count per replica; a missing pair is not allowed."""
     regions: dict[tuple[str, str], RegionEntry]
@@ -34,9 +34,9 @@ class Catalogue:
     training_regions: dict[str, bool]
     """Region -> whether all sources list it for custom training; a region that no source lists is missing."""
     prediction_machines: dict[str, MachineType]
-    """By machine_type; only types on which a model can be deployed, or predict in a batch."""
+    """Machine types by machine_type; only types on which a model can be deployed, or predict in a batch."""
     prediction_counts: dict[tuple[str, str], tuple[int, ...]]
-    """As `counts`, for the replicas of a deployed model."""
+    """The same as `counts`, for the replicas of a deployed model."""
     ended_images: dict[tuple[str, str], date]
     """(framework, version or "*") of Google's prebuilt training images -> the day after which they may be missing."""
     legacy_machines: dict[str, LegacyMachine]

@@ -83,7 +83,7 @@ def _document(path: str | None, command: Command | None, report: Report) -> Any:
         report.add("doubtful", "--config", f"{path} was read instead of {named}")
     if not (path or named):
         return None
-    # gcloud reads a JSON file as YAML, too, which allows a comma after the last item.
+    # gcloud reads even a JSON file as YAML, which allows a comma after the last item.
     data = read_bytes(path or named)
     return next(iter(parse_all(data, display(path or named), may_be_yaml=True)), None) or {}
 

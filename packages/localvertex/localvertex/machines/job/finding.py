@@ -45,7 +45,7 @@ class Finding:
 
 
 class Findings:
-    """What collects findings, in the order in which they are added."""
+    """Collects findings in the order in which they are added."""
 
     findings: list[Finding]
 

@@ -20,7 +20,7 @@ class RuntimeValue:
     """Stands for a value that is only known when the pipeline runs; rules ignore it."""
 
     origin: str
-    """Where it comes from, readable, e.g. "parameter 'machine_type', which has no default"."""
+    """Readable origin, e.g. "parameter 'machine_type', which has no default"."""
     producer: str = ""
     """Path in the file of the step that produces it; empty where no step does."""
     step_inputs: Mapping[str, Any] = field(default_factory=dict)

@@ -52,7 +52,7 @@ class _Parser(argparse.ArgumentParser):
 
 @dataclass(frozen=True, kw_only=True)
 class Command:
-    """A command line: the address of its config file, and its flags as the content of another one."""
+    """A command line: the address of its config file, and its flags as the content of a second file."""
 
     config: str
     document: JsonObject

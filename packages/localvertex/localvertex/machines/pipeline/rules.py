@@ -183,7 +183,7 @@ def _step_accelerator(step: Step, region: str, today: date, path: str, seen: Fin
     if not isinstance(kind, str) or not kind:
         if count not in (None, "", 0, "0"):
             message = (
-                f"step {step.name!r} has an accelerator count of {count} and no type; call set_accelerator_type, too"
+                f"step {step.name!r} has an accelerator count of {count} and no type; call set_accelerator_type as well"
             )
             seen.warning("accelerator-pair", path, message)
         return

@@ -5,7 +5,7 @@ import re
 from localvertex._base.json_object import JsonObject
 from localvertex._base.userinput.spelling import closest, join_or
 from localvertex.machines.job.values import is_known, is_placeholder, mapping
-from localvertex.machines.rules.job import Job, Pool
+from localvertex.machines.rules.job import Job, PoolSpec
 
 _MAX_LISTED = 100
 """Maximum number of env entries, and of package URIs, per pool (API reference)."""
@@ -16,7 +16,7 @@ _PREBUILT = re.compile(r"[a-z]+-docker\.pkg\.dev/vertex-ai/training/([a-z-]+)-(?
 _DISK_TYPES = ("pd-ssd", "pd-standard", "hyperdisk-balanced")
 _DISK_SIZES_GB = range(100, 64001)
 # Their default is hyperdisk-balanced (page on configuring compute). A job with pd-ssd on the first one ended with
-# INVALID_ARGUMENT in a user's runbook of July 2026; for the second one nobody has published it.
+# INVALID_ARGUMENT in a user's runbook of July 2026; for the second rule, no such report is public.
 _HYPERDISK_MACHINES = ("a3-ultragpu-8g", "a4-highgpu-8g")
 _REQUIRED = {
     "container_spec": ("image_uri",),
@@ -38,7 +38,7 @@ def check_containers(job: Job) -> None:
                 _task(pool, pool.fields[name], name)
 
 
-def _task(pool: Pool, spec: JsonObject, name: str) -> None:
+def _task(pool: PoolSpec, spec: JsonObject, name: str) -> None:
     for key in _REQUIRED[name]:
         if not spec.get(key):
             pool.error("required-field", name, f"{key} is missing; {name} requires it")

@@ -14,7 +14,7 @@ from localvertex.machines.job.values import mapping
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Pool:
+class PoolSpec:
     """One worker pool."""
 
     job: "Job"
@@ -100,11 +100,11 @@ class Job(Findings):
     findings: list[Finding] = field(default_factory=list)
 
     @cached_property
-    def pools(self) -> list[Pool]:
+    def pools(self) -> list[PoolSpec]:
         """The pools that are neither empty nor only known at run time."""
         listed = self.spec.get("worker_pool_specs")
         return [
-            Pool(job=self, index=index, path=f"{self.prefix}worker_pool_specs[{index}]", fields=fields)
+            PoolSpec(job=self, index=index, path=f"{self.prefix}worker_pool_specs[{index}]", fields=fields)
             for index, fields in enumerate(listed if isinstance(listed, list) else ())
             if isinstance(fields, dict) and fields
         ]

@@ -7,7 +7,7 @@ from localvertex.machines.catalogue import nearest
 from localvertex.machines.catalogue.catalogue import has_ended
 from localvertex.machines.catalogue.nearest import SUCCESSORS, TOO_SMALL_FOR_GPUS
 from localvertex.machines.job.values import RuntimeValue, is_known
-from localvertex.machines.rules.job import Job, Pool
+from localvertex.machines.rules.job import Job, PoolSpec
 
 _ARM = re.compile(r"a4x-|c4a-")
 """Machines with Arm CPUs."""
@@ -29,7 +29,7 @@ def check_machines(job: Job) -> None:
                 pool.warning("arm-image", "container_spec.image_uri", message)
 
 
-def _machine_type(pool: Pool) -> None:
+def _machine_type(pool: PoolSpec) -> None:
     name, job = pool.machine.get("machine_type"), pool.job
     if name is None:
         pool.error("machine-type", "machine_spec", "machine_type is missing; every pool needs one, e.g. n1-standard-4")
@@ -41,7 +41,7 @@ def _machine_type(pool: Pool) -> None:
         pool.error("machine-type", "machine_spec.machine_type", message, meant)
 
 
-def check_accelerator(pool: Pool) -> None:
+def check_accelerator(pool: PoolSpec) -> None:
     """Check that the accelerator exists and is still offered for training, on whatever machine."""
     if not pool.accelerator:
         return
@@ -61,7 +61,7 @@ def check_accelerator(pool: Pool) -> None:
         pool.warning("end-of-support", part, message)
 
 
-def _unknown_accelerator(pool: Pool, part: str) -> None:
+def _unknown_accelerator(pool: PoolSpec, part: str) -> None:
     names = [name for name, entry in pool.job.catalogue.accelerators.items() if entry.for_training]
     meant = nearest.named(pool.accelerator, names) or closest(pool.accelerator, names, 3)
     message = f"{pool.accelerator!r} is not an accelerator type of the API"
@@ -74,7 +74,7 @@ def _unknown_accelerator(pool: Pool, part: str) -> None:
     pool.error("accelerator-type", part, message, near)
 
 
-def _check_together(pool: Pool) -> bool:
+def _check_together(pool: PoolSpec) -> bool:
     """Check that type and count come together; return whether they can be compared with the machine."""
     count = pool.machine.get("accelerator_count")
     if isinstance(count, RuntimeValue) or isinstance(pool.machine.get("accelerator_type"), RuntimeValue):
@@ -93,7 +93,7 @@ def _check_together(pool: Pool) -> bool:
     return True
 
 
-def _on_machine(pool: Pool, count: int) -> tuple[str, ...]:
+def _on_machine(pool: PoolSpec, count: int) -> tuple[str, ...]:
     catalogue, machine = pool.job.catalogue, pool.machine_type
     return tuple(
         f"{machine} with {count} x {accelerator}"
@@ -103,7 +103,7 @@ def _on_machine(pool: Pool, count: int) -> tuple[str, ...]:
     )[:3]
 
 
-def _fits(pool: Pool) -> None:
+def _fits(pool: PoolSpec) -> None:
     machine, accelerator, catalogue = pool.machine_type, pool.accelerator, pool.job.catalogue
     if not accelerator:
         _may_go_without(pool)
@@ -122,7 +122,7 @@ def _fits(pool: Pool) -> None:
         pool.warning("small-machine", "machine_spec.machine_type", message)
 
 
-def _may_go_without(pool: Pool) -> None:
+def _may_go_without(pool: PoolSpec) -> None:
     if pool.kind != "gpu-only":
         return
     machine, catalogue = pool.machine_type, pool.job.catalogue
@@ -132,7 +132,7 @@ def _may_go_without(pool: Pool) -> None:
     pool.error("accelerator-required", "machine_spec", message, tuple(f"{machine} with {each}" for each in always))
 
 
-def _cannot_be_attached(pool: Pool) -> None:
+def _cannot_be_attached(pool: PoolSpec) -> None:
     catalogue = pool.job.catalogue
     entry = catalogue.accelerators[pool.accelerator]
     if has_ended(entry, pool.job.today) or (not entry.for_training and entry.is_gpu):

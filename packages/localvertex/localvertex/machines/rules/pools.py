@@ -1,7 +1,7 @@
 """Rules about the worker pools of a job: their number, their order, their roles and their replicas."""
 
 from localvertex.machines.job.values import RuntimeValue, is_known
-from localvertex.machines.rules.job import Job, Pool
+from localvertex.machines.rules.job import Job, PoolSpec
 
 _ROLES = ("primary", "workers", "parameter servers", "evaluators")
 """The roles of pools 0, 1, 2 and 3 (page on distributed training)."""
@@ -44,7 +44,7 @@ def _gap(job: Job) -> None:
         return
 
 
-def _replicas(pool: Pool) -> None:
+def _replicas(pool: PoolSpec) -> None:
     count = pool.replica_count
     if isinstance(count, RuntimeValue):
         return
@@ -59,7 +59,7 @@ def _replicas(pool: Pool) -> None:
         pool.warning("evaluator-count", "replica_count", f"found {count} evaluators; TensorFlow expects at most one")
 
 
-def _reduction_server(pool: Pool) -> None:
+def _reduction_server(pool: PoolSpec) -> None:
     if not (isinstance(pool.image, str) and _REDUCTION_SERVER in pool.image):
         return
     workers = [other for other in pool.job.pools if other.index in (0, 1)]

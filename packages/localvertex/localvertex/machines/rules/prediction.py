@@ -8,7 +8,7 @@ from localvertex._base.json_object import JsonObject
 from localvertex.machines.catalogue.catalogue import load_catalogue
 from localvertex.machines.job.finding import Finding
 from localvertex.machines.job.shape import Reading
-from localvertex.machines.rules.job import Job, Pool
+from localvertex.machines.rules.job import Job, PoolSpec
 from localvertex.machines.rules.machines import check_machines
 from localvertex.machines.rules.regions import check_region
 
@@ -58,7 +58,7 @@ def check_resources(
     return reading.findings + [replace(each, path=each.path.replace(_POOL, prefix)) for each in job.findings]
 
 
-def _check_replicas(pool: Pool, fields: JsonObject, first: str) -> None:
+def _check_replicas(pool: PoolSpec, fields: JsonObject, first: str) -> None:
     least, most = fields.get(first), fields.get("max_replica_count")
     at_least = max(1, least) if isinstance(least, int) else 1
     if first == _FIRST_COUNT[ONLINE] and isinstance(least, int) and least < 1:

@@ -5,7 +5,7 @@ import re
 from localvertex._base.userinput.spelling import closest
 from localvertex.machines.catalogue import nearest
 from localvertex.machines.catalogue.catalogue import has_ended
-from localvertex.machines.rules.job import Job, Pool
+from localvertex.machines.rules.job import Job, PoolSpec
 
 _ZONE = re.compile(r"([a-z]+-[a-z]+\d+)-[a-z]")
 
@@ -32,7 +32,7 @@ def _is_training_region(job: Job) -> bool:
     return True
 
 
-def _is_offered(pool: Pool) -> None:
+def _is_offered(pool: PoolSpec) -> None:
     job, accelerator, part = pool.job, pool.accelerator, "machine_spec.accelerator_type"
     kind = job.catalogue.accelerators.get(accelerator)
     if kind is None or has_ended(kind, job.today):

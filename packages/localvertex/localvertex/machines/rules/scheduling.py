@@ -6,13 +6,13 @@ from localvertex._base.userinput.spelling import closest, join_or
 from localvertex.machines.job.schema import ENUMS, OLD_STRATEGIES
 from localvertex.machines.job.shape import seconds
 from localvertex.machines.job.values import RuntimeValue, is_known, mapping
-from localvertex.machines.rules.job import Job, Pool
+from localvertex.machines.rules.job import Job, PoolSpec
 
 _MAX_FLEX_START_SECONDS = 7 * 24 * 3600
 """A FLEX_START job runs for at most 7 days (page on Dynamic Workload Scheduler, 2026-07-23)."""
 
 _ZONE = re.compile(r"/zones/([^/]+)/")
-"""In the name of a reservation, projects/P/zones/Z/reservations/R."""
+"""Zone in the name of a reservation, projects/P/zones/Z/reservations/R."""
 
 _AFFINITY = "machine_spec.reservation_affinity"
 _CURRENT = ("STANDARD", "SPOT", "FLEX_START")
@@ -57,7 +57,7 @@ def _flex_start(job: Job, path: str) -> None:
         job.error("flex-start-timeout", f"{path}.timeout", message, ("604800s",))
 
 
-def _flex_start_accelerator(pool: Pool) -> None:
+def _flex_start_accelerator(pool: PoolSpec) -> None:
     if isinstance(pool.machine.get("accelerator_type"), RuntimeValue):
         return
     accelerators = pool.job.catalogue.accelerators
@@ -105,7 +105,7 @@ def _restarts(job: Job, path: str) -> None:
         job.warning("restart-is-not-spot", restart_path, message, ("strategy SPOT",))
 
 
-def _reservation(pool: Pool) -> None:
+def _reservation(pool: PoolSpec) -> None:
     affinity, job = mapping(pool.machine.get("reservation_affinity")), pool.job
     kind = affinity.get("reservation_affinity_type")
     if is_known(kind) and kind not in ENUMS["ReservationType"]:
@@ -128,7 +128,7 @@ def _reservation(pool: Pool) -> None:
     _scarce(pool, reserved=reserved or isinstance(kind, RuntimeValue))
 
 
-def _check_reservation_region(pool: Pool, names: object) -> None:
+def _check_reservation_region(pool: PoolSpec, names: object) -> None:
     """Check that a reservation is in the job's region; its machines are in one zone of it."""
     region = pool.job.region
     for name in names if isinstance(names, list) and region else ():
@@ -138,7 +138,7 @@ def _check_reservation_region(pool: Pool, names: object) -> None:
             pool.error("reservation", f"{_AFFINITY}.values", message)
 
 
-def _scarce(pool: Pool, *, reserved: bool) -> None:
+def _scarce(pool: PoolSpec, *, reserved: bool) -> None:
     entry, job = pool.job.catalogue.accelerators.get(pool.accelerator), pool.job
     if entry is None or not entry.capacity or reserved:
         return

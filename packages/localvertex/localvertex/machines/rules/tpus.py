@@ -4,11 +4,11 @@ import math
 import re
 
 from localvertex.machines.job.values import RuntimeValue, is_known
-from localvertex.machines.rules.job import Job, Pool
+from localvertex.machines.rules.job import Job, PoolSpec
 
 _SLICES = ("TPU_V2", "TPU_V3")
 _CHIPS_OF_A_HOST = 8
-"""Of cloud-tpu; more of them are a pod."""
+"""Chips of a cloud-tpu host; more chips are a pod."""
 _TOPOLOGY = re.compile(r"\d{1,3}(?:x\d{1,3}){1,2}")
 _CHIPS_OF_A_MACHINE = re.compile(r"-(\d+)t$")
 
@@ -33,7 +33,7 @@ def check_tpus(job: Job) -> None:
             pool.error("tpu", "machine_spec.tpu_topology", message)
 
 
-def _cloud_tpu(pool: Pool) -> bool:
+def _cloud_tpu(pool: PoolSpec) -> bool:
     """Check the accelerator of a cloud-tpu machine; return whether it is a pod."""
     accelerator, count = (pool.machine.get(key) for key in ("accelerator_type", "accelerator_count"))
     right_type = accelerator in _SLICES or isinstance(accelerator, RuntimeValue)
@@ -48,7 +48,7 @@ def _cloud_tpu(pool: Pool) -> bool:
     return isinstance(count, int) and count > _CHIPS_OF_A_HOST
 
 
-def _slice(pool: Pool) -> bool:
+def _slice(pool: PoolSpec) -> bool:
     """Check the topology of a newer TPU machine; return whether it spans several hosts."""
     machine, topology = pool.machine_type, pool.machine.get("tpu_topology")
     per_machine = _CHIPS_OF_A_MACHINE.search(machine)

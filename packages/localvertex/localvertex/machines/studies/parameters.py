@@ -47,7 +47,7 @@ class Parameter:
     name: str
     kind: ValueKind
     path: str
-    """Where it is in the message."""
+    """Its path in the message."""
     minimum: float = 0
     maximum: float = 0
     """Inclusive limits of a DOUBLE or an INTEGER."""

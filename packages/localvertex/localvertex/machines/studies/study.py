@@ -58,7 +58,7 @@ class Metric:
     goal: Goal = Goal.MAXIMIZE
 
     def is_better(self, value: float, other: float) -> bool:
-        """Return whether a value is better than another one."""
+        """Return whether a value is better than another value."""
         return value < other if self.goal is Goal.MINIMIZE else value > other
 
 

@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 from pathlib import Path
 
 from localvertex._base import linux
@@ -25,7 +25,7 @@ from localvertex.processes.masks import secret_places
 from localvertex.processes.masks.stand_in import MODELS, OF_THE_SERVER, PRIVATE, RECORD, StandInFolder
 
 _ENVIRONMENTS = "environments"
-"""In the private folder."""
+"""Name of a folder in the private folder."""
 
 _SHARED = ("prepared", "training")
 """Folders that programs make in the work folder of which they only know the path."""
@@ -34,7 +34,7 @@ _PATH = r"((?:/[^\s\"'\\,;:()\[\]{}<>|&*?$`]+)*)"
 """The rest of a path in a text."""
 
 _MAX_BINDS = 20
-"""Of paths of one run: every bind makes the next ones slower."""
+"""Binds for the paths of one run: each bind makes the next ones slower."""
 
 _DEVICES = re.compile(
     "nvidia.*|dri|kfd|accel.*|vfio|infiniband|dxg|hl.*|habana.*|neuron.*|davinci.*|dma_heap|udmabuf|kvm|snd"
@@ -46,7 +46,7 @@ _CAPABILITIES = (
     "CHOWN DAC_OVERRIDE FOWNER FSETID KILL SETGID SETUID SETPCAP SETFCAP NET_BIND_SERVICE NET_RAW SYS_CHROOT "
     "AUDIT_WRITE SYS_NICE IPC_LOCK"
 )
-"""Of root: those of an ordinary container without MKNOD, and two for priorities and locked memory.
+"""Capabilities of root: those of an ordinary container without MKNOD, and two for priorities and locked memory.
 
 bubblewrap 0.8 leaves all of them with `--cap-add CAP_SYS_RESOURCE`.
 """
@@ -65,13 +65,13 @@ class Covered:
 
     env: dict[str, str]
     words: tuple[str, ...] = ()
-    """What comes before the program; nothing without a mask."""
+    """Words before the program; empty without a mask."""
     stand_in: StandInFolder | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Mask:
-    """What processes see of this machine."""
+    """The part of this machine that processes see."""
 
     work_dir: Path | None = None
     given: tuple[Path, ...] = ()
@@ -176,7 +176,11 @@ class Mask:
         places = [*secret_places.of_system(os.environ)]
         places += [] if self.has_credentials else secret_places.of_users(os.environ)
         places += [temporary.parent()]
-        return [*_real(tuple((each, _identity(each)) for each in places))]
+        found, needed = list[str](), _needed()
+        for each in sorted({os.path.realpath(each) for each in places if os.path.exists(each)}):
+            if not any(_is_inside(other, each) for other in needed) and not (found and _is_inside(each, found[-1])):
+                found.append(each)
+        return found
 
 
 class _WorkFolder:
@@ -306,7 +310,9 @@ def _problem() -> str:
 @cache
 def _problem_of(program: str) -> str:
     """Return what the first process behind the mask of this bubblewrap shows to be wrong; nothing is tried before."""
-    _load_gpus()
+    if os.path.exists("/dev/nvidiactl") and not os.path.exists("/dev/nvidia-uvm"):
+        # The first program with CUDA makes this device, which it cannot do behind the mask.
+        ask(["nvidia-modprobe", "-u", "-c", "0"], seconds=_MAX_PROBE_SECONDS)
     done = ask([program, *_machine()[1:], "--", "cat", linux.OWN_STATUS], seconds=_MAX_PROBE_SECONDS)
     if done.returncode:
         lines = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
@@ -322,31 +328,6 @@ def _own_temporary(text: str) -> list[str]:
     parent = temporary.parent()
     names = {*re.findall(f"{re.escape(parent)}/([\\w-]+)", text)}
     return [os.path.realpath(os.path.join(parent, each)) for each in sorted(names)]
-
-
-def _load_gpus() -> None:
-    """Let NVIDIA's program make the device of CUDA, which the first program with CUDA cannot do behind the mask."""
-    if os.path.exists("/dev/nvidiactl") and not os.path.exists("/dev/nvidia-uvm"):
-        ask(["nvidia-modprobe", "-u", "-c", "0"], seconds=_MAX_PROBE_SECONDS)
-
-
-def _identity(path: str) -> tuple[int, ...]:
-    """Return what changes when a path leads elsewhere; empty if it leads nowhere."""
-    try:
-        status = os.stat(path)
-    except (OSError, ValueError):
-        return ()
-    return status.st_dev, status.st_ino
-
-
-@lru_cache(maxsize=8)
-def _real(places: tuple[tuple[str, tuple[int, ...]], ...]) -> tuple[str, ...]:
-    """Return the real paths of those that exist, none of them inside another; nearly always those of the last step."""
-    found, needed = list[str](), _needed()
-    for each in sorted({os.path.realpath(path) for path, identity in places if identity}):
-        if not any(_is_inside(other, each) for other in needed) and not (found and _is_inside(each, found[-1])):
-            found.append(each)
-    return tuple(found)
 
 
 @cache

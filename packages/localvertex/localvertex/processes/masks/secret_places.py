@@ -1,4 +1,4 @@
-"""Where secrets of users and of the system are, and the sockets through which a program leaves its mask.
+"""Places with secrets of users and of the system, and the sockets through which a program leaves its mask.
 
 docs/access.md has the table; a test compares the two.
 """
@@ -90,7 +90,7 @@ _BASES = {".config/": "XDG_CONFIG_HOME", ".local/share/": "XDG_DATA_HOME", ".cac
 _NAMES = tuple(name for text in HOME.values() for name in text.split())
 
 _SHARED = re.compile("|".join(fnmatch.translate(each) for each in SYSTEM.split() if "*" in each))
-"""Of /tmp."""
+"""Patterns of paths in /tmp."""
 
 _HUGGING_FACE = ("token", "stored_tokens")
 

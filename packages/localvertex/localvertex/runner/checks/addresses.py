@@ -16,7 +16,7 @@ BUCKETS = {"root": "buckets", "create": True}
 """The table of localvertex.toml with which buckets are folders."""
 
 _Used = tuple[str, str, bool]
-"""Where an address is, the address, and whether something is imported from it, so that a file must be there."""
+"""The location of an address, the address, and whether it is imported, so that its file must exist."""
 
 
 def refusals(

@@ -89,7 +89,7 @@ def _missing(source: str, stand_in: StandIn, repository: Repository, script_fold
     Args:
         source: The code.
         stand_in: What runs in place of its image.
-        repository: Has the folder that would be proposed for a module.
+        repository: Repository with the folder that would be proposed for a module.
         script_folder: The folder of its script.
     """
     paths = map(Path, filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)))
@@ -112,12 +112,12 @@ def _missing(source: str, stand_in: StandIn, repository: Repository, script_fold
             if file := next((each for each in files if each.is_file()), None):
                 waiting.append((_text(file), name if file.name == "__init__.py" else name.rpartition(".")[0]))
     leaves = {each for each in missing if not any(other.startswith(f"{each}.") for other in missing)}
-    return {each for each in leaves if each.partition(".")[0] != _NAMESPACE or _is_named(each, repository)}
-
-
-def _is_named(module: str, repository: Repository) -> bool:
-    """Return whether a module of Google's needs a package that is known, beside those with which kfp comes."""
-    return module not in _OF_KFP and bool(repository.package_of(module))
+    # A module of Google's is missing only if its package is known and does not come with kfp.
+    return {
+        each
+        for each in leaves
+        if each.partition(".")[0] != _NAMESPACE or (each not in _OF_KFP and repository.package_of(each))
+    }
 
 
 def _imported(source: str, package: str) -> set[str]:

@@ -25,7 +25,7 @@ _IMPORT = re.compile(r"\bgoogle\.cloud(?:\.| import )bigquery\b")
 _UNANSWERED = re.compile(
     r"\b(?:query_parameters|load_table_from_\w+|insert_rows\w*|(?:copy|create|delete|extract|update)_(?:dataset|table))\b"
 )
-"""What no file of rows answers."""
+"""Queries that no file of rows answers."""
 
 _ASKS = {"query": "query", "query_and_wait": "query", "list_rows": "table", "get_table": "table"}
 """Methods of the client that files answer, with the name of their first argument."""

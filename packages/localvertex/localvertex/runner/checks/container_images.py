@@ -1,4 +1,4 @@
-"""What stands in for container images: `--image IMAGE=COMMAND`, and `[image."IMAGE"]` of localvertex.toml."""
+"""Stand-ins for container images: `--image IMAGE=COMMAND`, and `[image."IMAGE"]` of localvertex.toml."""
 
 import shlex
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What the user gives for a step, `[step.NAME]` of localvertex.toml: its outputs in place of it, or its addresses.
+"""The values given for a step in `[step.NAME]` of localvertex.toml: outputs in place of a run, or addresses.
 
 A given task has no implementation any more, only its signature, so that no other check looks at it.
 """
@@ -114,7 +114,7 @@ def apply(
 
     Args:
         pipeline: The pipeline.
-        configuration: Has the given outputs.
+        configuration: Configuration with the given outputs.
         allows_unknown: Whether it may have names of other pipelines.
         allows_gone: Whether its files need not exist, as those of which a resumed run has copies.
 

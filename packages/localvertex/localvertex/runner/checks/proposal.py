@@ -40,7 +40,7 @@ _PARSES = re.compile(r"[\"'/(]gs://[\"')\\]|gs://[\[(]|google\.cloud(?:\.| impor
 _POOL = re.compile(r"workerpool(\d+)-\d+$")
 
 _OF_IMAGES = {"python": ".venv/bin/python", "command": ["python", "-m", "program"]}
-"""What else a user may want of an image whose source is proposed."""
+"""Other settings that a user may want for an image whose source is proposed."""
 
 
 def proposed(pipeline: Pipeline, reasons: Iterable[str], configuration: Configuration) -> Tables:
@@ -149,7 +149,7 @@ def _own(pipeline: Pipeline, configuration: Configuration) -> tuple[str, ...]:
 
 
 def _image(executor: Container | Importer | None, entry: JsonObject, run_dir: Path) -> str:
-    """Return the image of a step's program, in a custom job that of the replica which failed; empty if not known."""
+    """Return the image of a step's program, in a custom job the failed replica's; empty if not known."""
     if not isinstance(executor, Container) or not (job := entry.get("custom_job")):
         return executor.image if isinstance(executor, Container) else ""
     number = _POOL.search(job["failed_replica"])

@@ -21,7 +21,7 @@ _DROPPED = ("pipeline", "started", "seconds")
 """The columns that a narrow terminal does not show, the first ones first."""
 
 _MIN_WIDTH, _NARROW = 60, 120
-"""Of a terminal that shows a run in one line, and of one that shows only what is short."""
+"""Columns of a terminal that shows a run in one line, and below which it shows only short fields."""
 
 _MAX_VALUE, _MAX_SHORT_VALUE = 60, 20
 """Maximum characters of a parameter."""

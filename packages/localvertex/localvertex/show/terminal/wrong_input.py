@@ -18,7 +18,7 @@ from localvertex.store.steps.failure import WRONG_INPUT
 _PLACEHOLDER = "VALUE"
 
 _MIN_CHARACTERS = 4
-"""Of a value by which a parameter is found; a shorter one is in many texts."""
+"""Length of a value by which a parameter is found; shorter values are in many texts."""
 
 _DEFAULTS = {"project": "local-project", "region": "us-central1"}
 

@@ -16,13 +16,13 @@ PAGE = "system.HTML"
 """The title of the schema of pages that steps write."""
 
 _MAX_FILES = 200
-"""Of the list of an artifact's files."""
+"""Limit of the list of an artifact's files."""
 
 MAX_SHOWN_BYTES = 64 << 20
-"""Of a page or an image; a larger file is downloaded."""
+"""Limit of a shown page or image; a larger file is downloaded."""
 
 _MAX_TEXT_BYTES = 64 << 10
-"""Of a text file, whose beginning is shown."""
+"""Shown beginning of a text file."""
 
 _MAX_MARKDOWN_BYTES = 200_000
 
@@ -80,7 +80,7 @@ class ShownArtifact:
         """Return the view for a file on its own: with the text of a page, and where its files are in the run's folder.
 
         Args:
-            most_bytes: Of a page's text; a larger page is only linked.
+            most_bytes: Limit of a page's text; a larger page is only linked.
         """
         view, path = self.view(), self.path()
         has_room = view["is_page"] and path is not None and path.stat().st_size <= most_bytes
@@ -99,7 +99,7 @@ class ShownArtifact:
         return "It does not exist, or it is outside the work folder and the folders of buckets."
 
     def file(self, name: str) -> Path | None:
-        """Return one of its files, or with an empty name its only one; None when there is none."""
+        """Return one of its files, or its only file if the name is empty; None if there is no such file."""
         return file_in(self.path(), name)
 
     def path(self) -> Path | None:
@@ -116,7 +116,7 @@ class ShownArtifact:
 
 
 def file_in(root: Path | None, name: str) -> Path | None:
-    """Return a file of a folder, or with an empty name the only one; None for another, also behind a link."""
+    """Return a file of a folder, or its only file if the name is empty; None for another file or behind a link."""
     path = root / name if root and name else root
     try:
         is_file = path is not None and path.is_file()

@@ -41,7 +41,7 @@ class Box:
     id: str = ""
     """Names of the tasks from the root, joined by slashes, without the numbers of iterations."""
     title: str = ""
-    """As much of the name as fits."""
+    """The part of the name that fits."""
     name: str = ""
     kind: str = ""
     """One of the kinds; empty for the drawing itself."""
@@ -74,7 +74,7 @@ def shorten(title: str) -> str:
 def _width_of(title: str, kind: str, note: str, *, is_open: bool, is_in_loop: bool, is_line: bool = False) -> float:
     """Return the width of a box for its title and any state; the texts of an open group are in one line.
 
-    A line is what a run did not take.
+    A task that the run did not take is drawn as a line.
     """
     most = _LABEL_OF_A_LINE if is_line else _LABEL_IN_A_LOOP if is_in_loop else _LABEL
     label = (most + _units(note) + 2 * bool(note)) * _LABEL_UNIT
@@ -183,7 +183,7 @@ class _Drawer:
         )
 
     def _box(self, task: TaskSpec, path: _Path, depth: int, *, is_in_loop: bool, note: str = "") -> Box:
-        """Return the box of a task; the note is that of the group around, which has nothing else inside."""
+        """Return the box of a task; the note belongs to a surrounding group that contains nothing else."""
         name, kind, box_id = task.display_name or task.name, self._kind(task), "/".join(path)
         note = "also after a failure" if task.runs_after_failure else note
         dag = _dag(self._pipeline, task) if depth > 1 and box_id not in self._closed else None

@@ -1,4 +1,4 @@
-"""What a form takes from descriptions: its groups, and the values that a parameter may have.
+"""The groups of a form and the values that a parameter may have, read from descriptions.
 
 The groups come from heading lines in the pipeline's description, or else from the names of its parameters.
 
@@ -26,7 +26,7 @@ _WORDS = {
 }
 """Group -> words of names, such as `batch` of `batch_size`; the first group that fits counts."""
 _MAX_UNGROUPED, _MAX_UNFOLDED = 10, 20
-"""A form of at most so many parameters needs no groups, and none that are folded."""
+"""Parameters up to which a form needs no groups, and no folded groups."""
 _OTHER = "Other"
 _NUMBER = r"(-?\d+(?:\.\d+)?(?:e[-+]?\d+)?)"
 _RANGE = re.compile(rf"\({_NUMBER} to {_NUMBER}\)")
@@ -40,8 +40,8 @@ def split_description(description: str, parameters: Mapping[str, ParameterSpec])
     """Return a pipeline's description without its heading lines, and the groups of its form.
 
     Args:
-        description: Of the pipeline.
-        parameters: By name. Each is in one group, even if no line names it.
+        description: Description of the pipeline.
+        parameters: Parameters by name. Each is in one group, even if no line names it.
     """
     lines, by_title = list[str](), dict[str, Group]()
     left = dict.fromkeys(sorted(parameters, key=lambda name: (not parameters[name].is_required, name)))

@@ -148,7 +148,7 @@ def _centres(layers: _ItemLists, neighbours: _Neighbours, widths: dict[str, floa
         for layer, distances, row in rows if side == 0 else reversed(rows):
             wanted = [_mean([centres[each] for each in neighbours[item][side]], centres[item]) for item in layer]
             room = widest - row[-1]
-            # The limits of two neighbours have their distance, too: no row becomes wider than the widest.
+            # The limits of two neighbours keep the same distance: no row becomes wider than the widest.
             kept = [min(max(x, least), least + room) for x, least in zip(_spread(wanted, distances), row, strict=True)]
             centres |= dict(zip(layer, kept, strict=True))
     return centres

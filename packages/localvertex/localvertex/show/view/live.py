@@ -95,7 +95,7 @@ _IDLE_SECONDS = 5.0
 """Time between two messages about an idle job."""
 
 _CONDITIONS = {Action.SIGSTOP: "frozen", Action.PREEMPT: "leaving", Action.MAINTENANCE: "leaving"}
-"""Of a replica after a fault, as docs/console.md names them."""
+"""Condition of a replica after a fault, as docs/console.md names it."""
 
 
 class LiveJob:

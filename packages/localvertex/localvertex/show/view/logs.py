@@ -10,7 +10,7 @@ from localvertex.show.view.inside import is_inside
 from localvertex.store.steps import logs as step_logs
 
 MOST_BYTES = 256 << 10
-"""Of one piece."""
+"""Limit of one piece."""
 
 _CONTINUATION = bytes(range(0x80, 0xC0))
 """Bytes within a character of UTF-8."""
@@ -27,11 +27,11 @@ class Piece:
 
     text: str
     offset: int
-    """Of its first byte."""
+    """Offset of its first byte."""
     end: int
     """The offset after its last byte; a character that is not complete yet is left out."""
     size: int
-    """Of the whole file."""
+    """Size of the whole file."""
     inode: int
 
 
@@ -90,13 +90,9 @@ def piece(
     return Piece(text=text, offset=start, end=start + num_bytes, size=status.st_size, inode=status.st_ino)
 
 
-def _num_continuation(data: bytes) -> int:
-    """Return how many bytes at the beginning of the data belong to the character before them."""
-    begin = data[:_MAX_CONTINUATION]
-    return len(begin) - len(begin.lstrip(_CONTINUATION))
-
-
 def _from_line(data: bytes, within: int) -> bytes:
     """Return the data from its first whole line, if that begins within a number of bytes, or whole character."""
     line = data.find(b"\n", 0, within) + 1
-    return data[line if 0 < line < len(data) else _num_continuation(data) :]
+    if 0 < line < len(data):
+        return data[line:]
+    return data[:_MAX_CONTINUATION].lstrip(_CONTINUATION) + data[_MAX_CONTINUATION:]

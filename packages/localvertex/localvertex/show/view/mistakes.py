@@ -22,7 +22,7 @@ OUTPUT = "predictions"
 _NUM_SHOWN = 30
 
 _MAX_BYTES, _MAX_LINE_BYTES = 256 << 20, 96 << 10
-"""Of the file, and of a line in it."""
+"""Limits of the file, and of a line in it."""
 
 _SHOWN = ("file_name", "label", "predicted", "image", "probability")
 _LINE = {f"{each}!": NUMBER if each == "probability" else str for each in _SHOWN}
@@ -36,7 +36,7 @@ def of_step(run_dir: Path, content: JsonObject, path: str) -> list[JsonObject]:
     Args:
         run_dir: The folder of the run.
         content: The record of the run.
-        path: Of the step.
+        path: Path of the step.
     """
     task = next((each for each in content["tasks"] if each["path"] == path), None)
     found = task["outputs"]["artifacts"].get(OUTPUT, []) if task else []

@@ -13,18 +13,18 @@ from localvertex.store.task import State
 
 _TEXT, _INTEGER = str | None, int | None
 
-_EVENT = {"time!": NUMBER, **dict.fromkeys(("kind!", "text!", "replica!", "action!", "phase!"), str)}
+EVENT = {"time!": NUMBER, **dict.fromkeys(("kind!", "text!", "replica!", "action!", "phase!"), str)}
 
-_MEMORY = {
+MEMORY = {
     "peak_bytes!": int,
     **dict.fromkeys(("severity!", "text!"), str),
     "machine_type": _TEXT,
     "machine_bytes": _INTEGER,
 }
 
-_SPAN = {"start!": NUMBER, "end": OPTIONAL_NUMBER, "exit_code": _INTEGER}
+SPAN = {"start!": NUMBER, "end": OPTIONAL_NUMBER, "exit_code": _INTEGER}
 
-_REPLICA = {
+REPLICA = {
     "name!": str,
     "is_running!": bool,
     "num_starts!": int,
@@ -32,12 +32,12 @@ _REPLICA = {
     "step": _INTEGER,
     "num_steps": _INTEGER,
     **dict.fromkeys(("loss", "accuracy", "seconds_left"), OPTIONAL_NUMBER),
-    "memory?": _MEMORY,
-    "spans": [_SPAN],
+    "memory?": MEMORY,
+    "spans": [SPAN],
     "event_log?": {"path!": str, "offset!": int},
 }
 
-_GOODPUT = {
+GOODPUT = {
     "total_seconds": NUMBER,
     **dict.fromkeys(("num_steps", "num_lost_steps", "num_failures", "num_trials"), int),
     "seconds": {str: NUMBER},
@@ -45,44 +45,44 @@ _GOODPUT = {
     "fraction": OPTIONAL_NUMBER,
 }
 
-_CUSTOM_JOB = {
+CUSTOM_JOB = {
     "state!": str,
-    "replicas!": [_REPLICA],
+    "replicas!": [REPLICA],
     "num_restarts": _INTEGER,
     "num_preemptions": _INTEGER,
     **dict.fromkeys(("stalled", "failed_replica"), str),
-    "events": [_EVENT],
-    "goodput?": _GOODPUT,
+    "events": [EVENT],
+    "goodput?": GOODPUT,
 }
 
-_ARTIFACT = {"type!": {"schemaTitle": str}, "uri": str, "name": str, "metadata": dict}
+ARTIFACT = {"type!": {"schemaTitle": str}, "uri": str, "name": str, "metadata": dict}
 
-_VALUES = {"parameters!": dict, "artifacts!": {str: [_ARTIFACT]}}
+VALUES = {"parameters!": dict, "artifacts!": {str: [ARTIFACT]}}
 
-_TASK = {
+TASK = {
     **dict.fromkeys(("path!", "title!", "display_name!", "kind!"), str),
     **dict.fromkeys(("start_time!", "end_time!", "error", "note", "log"), _TEXT),
     "state!": frozenset(State),
     "seconds!": NUMBER,
     "attempts": _INTEGER,
     "exit_code": _INTEGER,
-    "memory?": _MEMORY,
-    "inputs!": _VALUES,
-    "outputs!": _VALUES,
-    "custom_job?": _CUSTOM_JOB,
+    "memory?": MEMORY,
+    "inputs!": VALUES,
+    "outputs!": VALUES,
+    "custom_job?": CUSTOM_JOB,
 }
 
-_RUN = {
+RUN = {
     **dict.fromkeys(("start_time", "end_time", "error", "failed_task", "gcs_root", "region", "sha256"), _TEXT),
     "idle_seconds": NUMBER,
     "parameters": dict,
-    "outputs": _VALUES,
-    "input_artifacts": {str: [_ARTIFACT]},
+    "outputs": VALUES,
+    "input_artifacts": {str: [ARTIFACT]},
     "metrics!": [{"task!": str, "artifact!": str, "name!": str}],
     "models!": [{"uri!": str, "resource_name": _TEXT}],
     **{name: [str] for name in ("resume_times", "resume_options", "warnings", "unused_faults")},
     "outcome?": dict.fromkeys(("kind!", "sentence!", "earlier_run!"), str),
-    "tasks!": [_TASK],
+    "tasks!": [TASK],
 }
 
 
@@ -94,14 +94,14 @@ def read(run_dir: Path) -> JsonObject:
         ValueError: The record is damaged.
     """
     content = record.read(run_dir)
-    check(content, _RUN)
+    check(content, RUN)
     return content
 
 
 def is_custom_job(status: Any) -> bool:
     """Return whether a value is the status of a custom job."""
     try:
-        check(status, _CUSTOM_JOB)
+        check(status, CUSTOM_JOB)
     except Wrong:
         return False
     return True

@@ -1,4 +1,4 @@
-"""Which endpoints of the work folder a version is deployed to; such a version is not deleted."""
+"""Find the endpoints of the work folder with a version; a deployed version is not deleted."""
 
 import json
 from pathlib import Path

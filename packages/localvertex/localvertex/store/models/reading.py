@@ -107,7 +107,7 @@ class ModelRecords:
             is_added = bool(pending.added) and self._exists(pending.added)
             every = merge_aliases(found, pending.added, pending.aliases) if is_added else found
             kept = {name: each for name, each in every.items() if each not in pending.removed and self._exists(each)}
-            # A version can be removed between the two readings, after its aliases have moved to another one.
+            # A version can be removed between the two readings, after its aliases have moved to another version.
             if len(kept) == len(every) or found == (object_in(path) if path.is_file() else {}):
                 return kept
 

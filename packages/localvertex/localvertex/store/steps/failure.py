@@ -26,7 +26,7 @@ _NOT_HERE = re.compile(
     r"\b(?:ModuleNotFoundError|ImportError|MethodNotImplemented|DefaultCredentialsError)\b"
     "|^installing the packages failed|: Please install the '"
 )
-"""What a step reports that needs what this machine does not have: modules, or Google Cloud."""
+"""Messages of a step that needs something this machine lacks: modules, or Google Cloud."""
 
 
 def of_run(root: Task) -> dict[str, str | None]:

@@ -1,10 +1,15 @@
 """A forked step finds, leaves and ends exactly what one with its own interpreter does."""
 
 import json
+import os
 import re
 import signal
 import subprocess
+import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -317,6 +322,39 @@ def test_a_step_with_variables_that_python_reads_at_its_start_is_not_forked(name
     assert program_of(command_of(compiled), ["A_VARIABLE", name]) is None
 
 
+@pytest.mark.usefixtures("mask")
+@pytest.mark.parametrize(
+    ("name", "value", "is_a_fork"),
+    [
+        ("PYTHONPATH", "/somewhere", True),
+        # These lead to the working directory, which is another one for each step.
+        ("PYTHONPATH", "modules", False),
+        ("PYTHONPATH", "/somewhere:", False),
+        # Start-up files of coverage, pytest-cov and setuptools read these.
+        ("COVERAGE_PROCESS_START", "/somewhere", False),
+        ("COV_CORE_SOURCE", "/somewhere", False),
+        ("SETUPTOOLS_USE_DISTUTILS", "stdlib", False),
+    ],
+)
+def test_no_step_is_forked_whose_start_depends_on_its_own_folder_or_variables(
+    execute: Execute, task: FindTask, monkeypatch: pytest.MonkeyPatch, name: str, value: str, *, is_a_fork: bool
+) -> None:
+    monkeypatch.setenv(name, value)
+    record = execute(is_forked_only, use_cache=False)
+    assert task(record, "is-forked")["outputs"]["parameters"]["Output"] is is_a_fork
+
+
+@pytest.mark.usefixtures("mask")
+def test_warnings_in_the_log_of_a_forked_step_are_its_own(
+    execute: Execute, task: FindTask, log_text: ReadLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONWARNINGS", "always")
+    record = execute(is_forked_only, use_cache=False)
+    step = task(record, "is-forked")
+    assert step["outputs"]["parameters"]["Output"] is True
+    assert "fork_server" not in log_text(record, step)
+
+
 @pytest.mark.parametrize("change_script", ["echo first\n{}".format, "{}\nrm -rf /tmp/x".format])
 def test_only_the_compilers_own_command_is_forked(change_script: Callable[[str], str], compiled: Compile) -> None:
     command = command_of(compiled)
@@ -348,9 +386,13 @@ def waits(path: str) -> None:
 
 
 @pytest.fixture
-def running(start_run: StartRun, tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], Path]]:
-    """Start a run whose first step waits for the file `go`; yield its process and its folder."""
-    process = start_run(waits, "--parameter", f"path={tmp_path / 'go'}", A_SECRET="not for a server", PYTHONFOO="1")
+def running(
+    request: pytest.FixtureRequest, start_run: StartRun, tmp_path: Path
+) -> Iterator[tuple[subprocess.Popen[str], Path]]:
+    """Start a run, without forks for False, whose first step waits for the file `go`; yield its process and folder."""
+    variables = {"A_SECRET": "not for a server", "PYTHONFOO": "1"}
+    variables |= {} if getattr(request, "param", True) else {"COVERAGE_PROCESS_START": "/somewhere"}
+    process = start_run(waits, "--parameter", f"path={tmp_path / 'go'}", **variables)
     log = tmp_path / "runs" / "stopped" / "wait-for" / "log.txt"
     wait_until(lambda: log.is_file() and "waiting" in log.read_text())
     yield process, tmp_path / "runs" / "stopped"
@@ -399,6 +441,59 @@ def test_steps_run_without_a_killed_server(running: tuple[subprocess.Popen[str],
 
 
 @pytest.mark.usefixtures("mask")
+def test_a_step_that_a_frozen_server_does_not_start_runs_once_and_nothing_waits_for_it(
+    running: tuple[subprocess.Popen[str], Path], tmp_path: Path
+) -> None:
+    process, run_dir = running
+    server = server_of(process)
+    server.suspend()
+    (tmp_path / "go").touch()
+    assert process.wait(90) == 0
+    assert outputs(run_dir) == {"wait-for": True, "is-forked": False}
+    assert not server.is_running()
+
+
+@pytest.mark.usefixtures("mask")
+@pytest.mark.parametrize("running", [True, False], indirect=True)
+@pytest.mark.parametrize("place", ["outside", "inside"])
+def test_a_run_ends_with_a_frozen_mask(running: tuple[subprocess.Popen[str], Path], tmp_path: Path, place: str) -> None:
+    process, run_dir = running
+    mask = next(each for each in psutil.Process(process.pid).children() if "bwrap" in each.name())
+    mask = mask.children()[0] if place == "inside" else mask
+    mask.suspend()
+    (tmp_path / "go").touch()
+    assert process.wait(60) == 0
+    assert len({*outputs(run_dir).values()}) == 1
+    # The first process of a machine may not reap it.
+    assert not mask.is_running() or mask.status() == psutil.STATUS_ZOMBIE
+
+
+@pytest.mark.usefixtures("mask")
+def test_a_stop_does_not_wait_for_a_frozen_server(tmp_path: Path) -> None:
+    server = forking.ForkServer({"PATH": f"{Path(sys.executable).parent}", "TMPDIR": str(tmp_path)})
+    psutil.Process(server._process.pid).suspend()
+    asking = threading.Thread(target=server._is_ready)
+    asking.start()
+    wait_until(server._lock.locked)
+    start = time.monotonic()
+    server.close()
+    asking.join()
+    assert time.monotonic() - start < forking._MAX_SECONDS / 2
+
+
+@pytest.mark.usefixtures("mask")
+def test_only_the_first_step_waits_for_a_server_that_does_not_start(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(forking, "_MAX_SECONDS", 0.01)
+    server = forking.ForkServer({"PATH": f"{Path(sys.executable).parent}", "TMPDIR": str(tmp_path)})
+    assert not server._is_ready()
+    assert server._is_usable is False
+    assert server._process.wait(30) == -signal.SIGKILL
+    server.close()
+
+
+@pytest.mark.usefixtures("mask")
 def test_a_killed_supervisor_takes_its_forked_step_with_it(running: tuple[subprocess.Popen[str], Path]) -> None:
     process, run_dir = running
     above, supervisor, step = server_of(process).children(recursive=True)
@@ -435,3 +530,13 @@ def test_a_process_with_other_rights_than_its_mask_runs_no_step(
 @dsl.pipeline(name="is-forked")
 def is_forked_only() -> None:
     is_forked()
+
+
+@pytest.mark.usefixtures("mask")
+def test_namespaces_that_cannot_be_opened_leave_no_descriptor(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = set(os.listdir("/proc/self/fd"))
+    # No file system has this number for a request.
+    monkeypatch.setattr(forking.linux, "_NS_GET_USERNS", 0xB7FF)
+    with pytest.raises(OSError, match="Inappropriate ioctl"), ExitStack() as opened:
+        forking.linux.namespaces(os.getpid(), opened)
+    assert set(os.listdir("/proc/self/fd")) == before

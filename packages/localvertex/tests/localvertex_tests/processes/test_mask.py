@@ -19,6 +19,7 @@ from google_cloud_pipeline_components.v1.custom_job import CustomTrainingJobOp
 from kfp import dsl
 
 from localvertex.processes.masks import secret_places
+from localvertex.processes.masks.mask import Mask
 from localvertex.store import registry
 from localvertex.store.model_versions import ModelVersions
 from localvertex.values.configuration import Configuration
@@ -244,6 +245,26 @@ def test_a_step_of_an_ordinary_user_finds_nothing_either(compiled: Compile, targ
         assert done.returncode == 0, done.stdout + done.stderr
         record = json.loads((work_dir / "r" / "run.json").read_text())
         check(json.loads(record["tasks"][0]["outputs"]["parameters"]["Output"]), folder, work_dir)
+
+
+@pytest.mark.usefixtures("mask")
+def test_a_secret_that_is_moved_between_two_steps_stays_covered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, first, second = (tmp_path / name for name in ("home", "first", "second"))
+    monkeypatch.setenv("HOME", str(home))
+    for path in (home, first):
+        path.mkdir()
+    (home / ".aws").symlink_to(first)
+    mask = Mask()
+    assert str(first) in mask.cover(["true"], cwd=tmp_path, env={}).words
+    # The folder is the same one, at another place.
+    first.rename(second)
+    (home / ".aws").unlink()
+    (home / ".aws").symlink_to(second)
+    words = mask.cover(["true"], cwd=tmp_path, env={}).words
+    assert str(second) in words
+    assert str(first) not in words
 
 
 def test_without_a_mask_all_of_it_is_found(execute: Execute, task: FindTask, target: dict[str, Any]) -> None:

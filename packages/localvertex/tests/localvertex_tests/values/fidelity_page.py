@@ -36,6 +36,9 @@ With `--yes` it writes `THEIRS.json`, which you can attach to an issue.
 """
 
 
+_SHOWN = {"none": "not set in steps and replicas of the probe"}
+
+
 class Status(StrEnum):
     """How a fact here compares to the public documentation."""
 
@@ -78,7 +81,7 @@ def _entries(rows: list[Fact], status: Status) -> Iterable[str]:
             name = source.rpartition("/")[2].removesuffix(".py").strip("_")
             yield f"[{name}]({source}): " + "; ".join(f"{', '.join(ids)}: {here}" for here, ids in groups.items())
         else:
-            yield from (f"{here}: {', '.join(ids)}" for here, ids in groups.items())
+            yield from (f"{_SHOWN.get(here, here)}: {', '.join(ids)}" for here, ids in groups.items())
 
 
 def _wrapped(entry: str) -> str:

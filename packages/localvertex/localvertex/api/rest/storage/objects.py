@@ -192,7 +192,7 @@ class Objects:
         }
 
     def remove_bucket(self, bucket: str) -> None:
-        """Remove the folder of a bucket without objects; empty folders in it are none.
+        """Remove the folder of a bucket without objects; empty folders in it do not count as objects.
 
         Raises:
             ApiError: There is no such bucket, or it has objects.
@@ -201,7 +201,7 @@ class Objects:
         try:
             with self.lock:
                 folders = [*os.walk(self.path(bucket, "x").parent, topdown=False)]
-                # A refused deletion keeps the empty folders, too.
+                # A refused deletion keeps even the empty folders.
                 if any(files for *_, files in folders):
                     raise OSError
                 for folder, *_ in folders:

@@ -67,7 +67,10 @@ export default function Compare({ query }) {
   <//>`;
 }
 
-/** @param {string[]} ids @param {number} base @returns {Column[]} */
+/**
+ * @param {string[]} ids @param {number} base @param {(ids: string[], base?: string) => void} show
+ * @returns {Column[]}
+ */
 const columns = (ids, base, show) => [
   {
     title: "Run",
@@ -95,19 +98,22 @@ const columns = (ids, base, show) => [
 /** The record of a run, and its custom jobs with their curves. @param {string} id */
 async function read(id) {
   const path = `/local/runs/${encodeURIComponent(id)}`;
-  const run = await get(path);
+  const run = /** @type {ShownRun} */ (await get(path));
   if (run.problem) throw new Error(run.problem);
   const trained = run.tasks.filter(({ custom_job }) => custom_job);
-  const jobs = trained.map(async ({ path: task }) => [task, await get(`${path}/job?${new URLSearchParams({ task })}`)]);
+  const jobs = trained.map(
+    async ({ path: task }) =>
+      /** @type {[string, any]} */ ([task, await get(`${path}/job?${new URLSearchParams({ task })}`)]),
+  );
   return { ...run, jobs: new Map(await Promise.all(jobs)) };
 }
 
 /**
  * The records of the runs; those that have changed or are running are read again.
- * @param {string[]} ids @param {ReturnType<typeof useLoad>} list
+ * @param {string[]} ids @param {ComparedRow[]} rows @param {ReturnType<typeof useLoad>} list
  */
 function useRecords(ids, rows, list) {
-  const [found, setFound] = useState(/** @type {{data?: any[], error?: any, of?: string}} */ ({}));
+  const [found, setFound] = useState(/** @type {{data?: ComparedRun[], error?: any, of?: string}} */ ({}));
   const order = useRef({ begun: 0, shown: 0 });
   const key = ids.join();
   const isLive = rows.some(({ state }) => state && !isFinal(state));
@@ -118,11 +124,11 @@ function useRecords(ids, rows, list) {
   }, [isLive]);
   useEffect(() => {
     if (!list.data || ids.length < MIN_RUNS || ids.length > MAX_RUNS) return;
-    const known = ({ id, state, end_time }) =>
-      isFinal(state) && found.data?.find((run) => run.id === id && run.end_time === end_time);
+    const known = (/** @type {ComparedRow} */ { id, state, end_time }) =>
+      state && isFinal(state) && found.data?.find((run) => run.id === id && run.end_time === end_time);
     const number = ++order.current.begun;
     // An answer counts until a newer one is here: else frequent changes would keep slow answers away for good.
-    const keep = (change) => {
+    const keep = (/** @type {{data?: ComparedRun[], error?: any}} */ change) => {
       if (number < order.current.shown) return;
       order.current.shown = number;
       setFound((before) => ({ ...before, error: null, ...change, of: key }));
@@ -138,7 +144,7 @@ function useRecords(ids, rows, list) {
   };
 }
 
-/** @param {{runs: any[], base: number}} props */
+/** @param {{runs: ComparedRun[], base: number}} props */
 function Comparison({ runs, base }) {
   const [steps, parameters, metrics] = [stepsOf(runs), parametersOf(runs), metricsOf(runs, base)];
   return html`

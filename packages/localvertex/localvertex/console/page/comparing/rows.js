@@ -4,6 +4,7 @@ import { direction } from "../ui/ui.js";
 
 const MOST_STEPS = 500;
 
+/** The parameters, each with its value in every run. @param {ComparedRun[]} runs */
 export function parametersOf(runs) {
   const names = new Set(runs.flatMap(({ parameters }) => Object.keys(parameters ?? {})));
   return [...names].map((name) => {
@@ -16,7 +17,7 @@ export function parametersOf(runs) {
   });
 }
 
-/** The metrics, with their differences from one run. @param {number} [base] */
+/** The metrics, with their differences from one run. @param {ComparedRun[]} runs @param {number} [base] */
 export function metricsOf(runs, base = 0) {
   const found = runs.map(
     ({ metrics }) => new Map(metrics.map((each) => [JSON.stringify([each.task, each.artifact, each.name]), each])),
@@ -43,7 +44,7 @@ function bestOf(name, numbers) {
   return numbers.flatMap((each, at) => (each !== null && each * sign === best ? [at] : []));
 }
 
-/** The entry of each step in each run, the first ones by path. */
+/** The entry of each step in each run, the first ones by path. @param {ComparedRun[]} runs */
 export function stepsOf(runs) {
   const entries = runs.map(
     ({ tasks }) => new Map(tasks.filter((each) => each.kind === "step").map((each) => [each.path, each])),
@@ -51,20 +52,26 @@ export function stepsOf(runs) {
   const paths = [...new Set(entries.flatMap((each) => [...each.keys()]))];
   const rows = paths.slice(0, MOST_STEPS).map((path) => {
     const cells = entries.map((each) => each.get(path) ?? null);
-    return { path, title: cells.find(Boolean).title, cells };
+    return { path, title: cells.find((each) => each)?.title, cells };
   });
   return { rows, numMore: paths.length - rows.length };
 }
 
 /**
  * The curve of each custom job in each run; null where a run has none.
- * @param {{jobs: Map<string, any>}[]} runs - Of each job what its route returns.
+ * @param {Pick<ComparedRun, "jobs">[]} runs - Of each job what its route returns.
  */
 export function curvesOf(runs) {
   const paths = new Set(runs.flatMap(({ jobs }) => [...jobs.keys()]));
   return [...paths].map((task) => ({ task, series: runs.map(({ jobs }) => longest(jobs.get(task)?.steps ?? [])) }));
 }
 
-/** All workers of a job log the same loss; of replicas that train on their own the longest curve is shown. */
+/**
+ * All workers of a job log the same loss; of replicas that train on their own the longest curve is shown.
+ * @param {Curve[]} curves
+ */
 const longest = (curves) =>
-  curves.reduce((best, each) => (best && best.points.length >= each.points.length ? best : each), null);
+  curves.reduce(
+    (best, each) => (best && best.points.length >= each.points.length ? best : each),
+    /** @type {Curve | null} */ (null),
+  );

@@ -5,6 +5,7 @@ import { letter } from "./letters.js";
 
 const [WIDTH, HEIGHT, EDGE, LETTER] = [400, 220, 56, 14];
 
+/** @param {unknown} value */
 const isNumber = (value) => typeof value === "number";
 
 /** @param {ScatterProps} props */
@@ -19,7 +20,7 @@ export function Scatter({ runs, parameters, metrics }) {
   const [x, y] = [all[0][Number(across)], all[1][Number(up)]];
   if (!x || !y) return null;
   const places = runs.map((_, run) => run).filter((run) => isNumber(x.values[run]) && isNumber(y.values[run]));
-  const scale = (values, /** @type {number} */ length) => {
+  const scale = (/** @type {any[]} */ values, /** @type {number} */ length) => {
     const [low, high] = [Math.min, Math.max].map((of) => of(...places.map((run) => values[run])));
     return {
       low,

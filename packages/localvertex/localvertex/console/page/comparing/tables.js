@@ -3,10 +3,11 @@
 import { Compared, Duration, figure, html, link, Name, NONE, plural, Section, State, signed, Value } from "../ui/ui.js";
 import { Letter, letter } from "./letters.js";
 
+/** @param {ComparedRun[]} runs */
 const lettered = (runs) =>
   runs.map((_, index) => ({ title: letter(index), heading: html`<${Letter} index=${index} />` }));
 
-/** @param {ComparedProps} props */
+/** @param {ComparisonProps<ParameterRow>} props */
 export function Parameters({ runs, rows }) {
   const differing = rows.filter((row) => row.differs);
   const equal = rows.filter((row) => !row.differs);
@@ -29,22 +30,23 @@ export function Parameters({ runs, rows }) {
   <//>`;
 }
 
+/** @param {{name: string}} row */
 const nameOf = (row) => html`<${Name} text=${row.name} />`;
 
-/** @param {number} index */
+/** @param {ParameterRow} row @param {number} index */
 function parameter(row, index) {
   const { is_set, value } = row.values[index];
   if (!is_set) return html`<span class="muted">not set</span>`;
   return html`<${Value} value=${value === "" ? '""' : value} />`;
 }
 
-/** Metrics; differences are from the run `base`. @param {ComparedProps & {base: number}} props */
+/** Metrics; differences are from the run `base`. @param {ComparisonProps<MetricRow> & {base: number}} props */
 export function Metrics({ runs, rows, base }) {
   if (rows.length === 0) return null;
   const tasks = new Set(rows.map((row) => row.task));
-  const name = (row) => html`<${Name} text=${row.name} />
+  const name = (/** @type {MetricRow} */ row) => html`<${Name} text=${row.name} />
     ${tasks.size > 1 && html`<div class="small muted" title=${row.task}><bdi>${row.title}</bdi></div>`}`;
-  const cell = (row, /** @type {number} */ index) => {
+  const cell = (/** @type {MetricRow} */ row, /** @type {number} */ index) => {
     const [value, difference] = [row.values[index], row.differences[index]];
     if (value === null) return NONE;
     const isBest = row.best.includes(index);
@@ -64,20 +66,20 @@ export function Metrics({ runs, rows, base }) {
   <//>`;
 }
 
-/** @param {ComparedProps & {numMore: number}} props */
+/** @param {ComparisonProps<StepRow> & {numMore: number}} props */
 export function Steps({ runs, rows, numMore }) {
   const titles = rows.map((row) => row.title);
-  const name = (row) => html`<span title=${row.path}><${Name} text=${row.title} /></span>
+  const name = (/** @type {StepRow} */ row) => html`<span title=${row.path}><${Name} text=${row.title} /></span>
     ${
       titles.indexOf(row.title) !== titles.lastIndexOf(row.title) &&
       html`<div class="small muted"><${Name} text=${row.path} /></div>`
     }`;
-  const cell = (row, /** @type {number} */ index) => {
+  const cell = (/** @type {StepRow} */ row, /** @type {number} */ index) => {
     const entry = row.cells[index];
     if (!entry) return html`<span class="muted">did not run</span>`;
     return html`<a class="plain" href=${link(["runs", runs[index].id, row.path])}><${State} state=${entry.state} /></a>
       <div class="small muted"><${Duration} of=${entry} />
-        ${entry.attempts > 1 && `, ${entry.attempts} attempts`}</div>`;
+        ${(entry.attempts ?? 0) > 1 && `, ${entry.attempts} attempts`}</div>`;
   };
   return html`<${Section} title="Steps">
     <${Compared} caption="State and duration of each step" of=${lettered(runs)} name=${name} cell=${cell}

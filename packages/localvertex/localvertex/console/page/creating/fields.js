@@ -108,7 +108,7 @@ function control({ type, literals, documented, is_required: isRequired, default:
  */
 export function Settings({ draft, errors, onChange }) {
   const { display_name, labels, fail_fast, use_cache } = draft.settings;
-  const write = (/** @type {string} */ name) => (text) => onChange({ part: "settings", name, text });
+  const write = (/** @type {string} */ name) => (/** @type {any} */ text) => onChange({ part: "settings", name, text });
   const choose = (/** @type {string} */ name) => (/** @type {string} */ text) => write(name)(text === "true");
   return html`<${Section} title="Run settings">
     <div class="fields">

@@ -5,7 +5,7 @@ import { HEADER, isGroup } from "./keys.js";
 /** Where texts begin: beside the icon, and beside the button of a group, for which the server leaves room. */
 const [LEFT, BUTTON, ICON] = [12, 18, 24];
 
-/** What is inside a box, and the lines between. @param {{box: any, look: Look}} props */
+/** What is inside a box, and the lines between. @param {{box: Drawing, look: Look}} props */
 export function Content({ box, look }) {
   return html`
     ${box.lines.length > 0 && html`<path class="line" d=${box.lines.join("")} />`}
@@ -29,7 +29,7 @@ function Box({ box, look }) {
   </g>`;
 }
 
-/** A line has no room for its kind. */
+/** A line has no room for its kind. @param {GraphBox} box */
 const shownKind = ({ kind, is_open, height }) => (is_open || height !== HEADER) && kind !== "step" && kind;
 
 /** What is drawn of a box itself. @param {OwnProps} props */

@@ -3,16 +3,18 @@
 /** Height of the header of an open group, which is what can be chosen of it; the server places no box there. */
 export const HEADER = 28;
 
+/** @param {GraphBox} box */
 export const isGroup = (box) => !["step", "importer"].includes(box.kind);
 
 /**
  * Return where the part of each box is that can be chosen, in the coordinates of the whole drawing.
  *
+ * @param {Drawing} graph
  * @returns {Map<string, PlacedBox>}
  */
 export function placesIn(graph) {
   const found = new Map();
-  const add = (outer, /** @type {number} */ left, /** @type {number} */ top) => {
+  const add = (/** @type {Drawing} */ outer, /** @type {number} */ left, /** @type {number} */ top) => {
     for (const box of outer.boxes) {
       const [x, y] = [left + box.x, top + box.y];
       const height = box.is_open ? HEADER : box.height;

@@ -43,6 +43,7 @@ function inChosen(places, chosen) {
 /**
  * The state of each box of a drawing.
  *
+ * @param {Drawing} graph
  * @param {EntryPlaces | null} places - Null: it has not run.
  * @param {Chosen} chosen
  * @param {boolean} hasEnded - What has no entry will not run any more.
@@ -50,7 +51,7 @@ function inChosen(places, chosen) {
  */
 export function statesOf(graph, places, chosen, hasEnded) {
   const states = new Map();
-  const add = (box, /** @type {string} */ outer) => {
+  const add = (/** @type {Drawing} */ box, /** @type {string} */ outer) => {
     for (const each of box.boxes) {
       // A box has the state of the groups that it alone is in, until the run reaches it.
       const known = [each.id, ...each.groups].map((id) => places?.byBox.get(id)).find(Boolean);

@@ -203,7 +203,7 @@ export function useViewport(graph, places, first) {
     before.current = places;
   }, [places]);
   /** @param {(viewport: Viewport, event: any) => void} act */
-  const on = (act) => (event) => viewport.current && act(viewport.current, event);
+  const on = (act) => (/** @type {Event} */ event) => viewport.current && act(viewport.current, event);
   const end = on(({ pointers }, event) => pointers.delete(event.pointerId));
   const pointing = {
     ...{ onWheel: on(wheel), onPointerDown: on(press), onPointerMove: on(move) },

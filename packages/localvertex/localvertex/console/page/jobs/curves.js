@@ -92,8 +92,12 @@ export function smoothed(pairs, weight) {
   });
 }
 
-/** The newest value at or before an index of the values of a line. @param {number} index */
-const valueAt = (values, index) => values.findLast((each, at) => at <= index && typeof each === "number");
+/**
+ * The newest value at or before an index of the values of a line.
+ * @param {(number | null | undefined)[]} values @param {number} index
+ */
+const valueAt = (values, index) =>
+  /** @type {number | undefined} */ (values.findLast((each, at) => at <= index && typeof each === "number"));
 
 /** @param {ChartsProps} props */
 export function Charts({ title, sources, axis: first, actions, only, children }) {
@@ -187,7 +191,8 @@ function looks({ colour: own, dash }, colour, isSmoothed) {
 
 /** How the marks of an axis are written. @param {(value: number) => string} format */
 const axisOf = (format) => ({
-  values: (_, /** @type {(number | null)[]} */ found) => found.map((each) => (each === null ? "" : format(each))),
+  values: (/** @type {UPlot} */ _, /** @type {(number | null)[]} */ found) =>
+    found.map((each) => (each === null ? "" : format(each))),
   ...([clock, duration].includes(format) && { incrs: SECONDS }),
 });
 
@@ -213,7 +218,7 @@ export function Curves({ steps, start, names, only }) {
   <//>`;
 }
 
-/** A vertical line wherever a process resumed. @param {number[]} resumes @param {string} colour */
+/** A vertical line wherever a process resumed. @param {UPlot} plot @param {number[]} resumes @param {string} colour */
 function drawResumes(plot, resumes, colour) {
   const { ctx, bbox } = plot;
   ctx.save();

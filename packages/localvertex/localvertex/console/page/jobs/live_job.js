@@ -15,7 +15,7 @@ export function useJob(task, file) {
   const [log, setLog] = useOf(`${task} ${file}`, EMPTY);
   const [job, setJob] = useOf(task, NO_JOB);
   // The stream of another step may end with an event.
-  const isOf = (event) => !event.task || event.task === task;
+  const isOf = (/** @type {{task?: string}} */ event) => !event.task || event.task === task;
   return [
     { ...job, log, setLog },
     {
@@ -39,6 +39,7 @@ function useOf(key, empty) {
   return [of(state), (change) => setState((previous) => ({ key, value: change(of(previous)) }))];
 }
 
+/** @template {{steps: Map<string, Curve>}} T @param {T} previous @param {NewPoints} event @returns {T} */
 function withPoints(previous, event) {
   const steps = new Map(previous.steps);
   const { points = [], evaluated = [] } = event.is_first ? {} : (steps.get(event.replica) ?? {});

@@ -50,13 +50,17 @@ export function Chart(plot) {
   </figure>`;
 }
 
+/** The index of the value at the pointer; null if it is elsewhere. @param {UPlot} plot */
+const indexAt = ({ cursor: { left = -1, idx } }) => (left < 0 ? null : (idx ?? null));
+
 /**
  * Move the cursor to another value by keyboard. Values at the same x count as one, as they do for the pointer.
- * @param {KeyboardEvent} event
+ * @param {UPlot} plot @param {KeyboardEvent} event
  */
 function moved(plot, event) {
   const xs = [...new Set(plot.data[0])];
-  const present = plot.cursor.left < 0 ? xs.length - 1 : xs.indexOf(plot.data[0][plot.cursor.idx]);
+  const at = indexAt(plot);
+  const present = at === null ? xs.length - 1 : xs.indexOf(plot.data[0][at]);
   const far = Math.max(1, Math.round(xs.length / 10));
   const next = { ArrowLeft: present - 1, ArrowRight: present + 1, PageUp: present - far, PageDown: present + far };
   const index = { ...next, Home: 0, End: xs.length - 1 }[event.key];
@@ -78,7 +82,7 @@ function options(element, newest, onHover) {
     ticks: { show: false },
     font: "11px system-ui, sans-serif",
   };
-  const points = { show: (plot) => plot.data[0].length < MANY };
+  const points = { show: (/** @type {UPlot} */ plot) => plot.data[0].length < MANY };
   return {
     width: element.clientWidth,
     height: HEIGHT,
@@ -88,8 +92,8 @@ function options(element, newest, onHover) {
     axes: [28, 56].map((size, index) => ({ ...axis, size, ...axes[index] })),
     series: [{}, ...lines(colour).map((each) => ({ points, ...each }))],
     hooks: {
-      draw: [(plot) => newest.current.onDraw?.(plot, colour)],
-      setCursor: [(plot) => onHover(plot.cursor.left < 0 ? null : plot.cursor.idx)],
+      draw: [(/** @type {UPlot} */ plot) => newest.current.onDraw?.(plot, colour)],
+      setCursor: [(/** @type {UPlot} */ plot) => onHover(indexAt(plot))],
     },
   };
 }

@@ -88,7 +88,7 @@ export function Replicas({ job, target, logOf }) {
       <${Facts} facts=${factsOf(job)} />
       <ul class="replicas ${is_running ? "live" : ""}">
         ${status.replicas.map(
-          (replica) => html`<li class="replica" key=${replica.name}>
+          (/** @type {ShownReplica} */ replica) => html`<li class="replica" key=${replica.name}>
             <${Name} replica=${replica} logOf=${logOf} />
             <${Lane} name=${replica.name} segments=${timeline[replica.name] ?? []} events=${events} total=${total} />
             ${is_running && html`<${Faults} target=${target} replica=${replica} />`}
@@ -111,10 +111,10 @@ export function Training({ job, steps, only }) {
   if (!job) return only ? null : html`<${Loaded} />`;
   const { start, replicas } = job.status;
   return html`<div class="job"><${Curves} steps=${steps} start=${start ?? 0} only=${only}
-    names=${replicas.map((each) => each.name)} /></div>`;
+    names=${replicas.map((/** @type {ShownReplica} */ each) => each.name)} /></div>`;
 }
 
-/** Seconds that the timeline covers; the sum over a tuning job's trials may be more. */
+/** Seconds that the timeline covers; the sum over a tuning job's trials may be more. @param {ShownJob} job */
 function length({ goodput, timeline }) {
   if (goodput.total_seconds && !goodput.num_trials) return goodput.total_seconds;
   const ends = Object.values(timeline).map((segments) => segments.at(-1)?.[2] ?? 0);
@@ -140,6 +140,7 @@ function Name({ replica, logOf }) {
   </div>`;
 }
 
+/** @param {ShownJob} job */
 function factsOf({ status, goodput }) {
   const left = status.replicas.map((each) => each.seconds_left).find(Boolean);
   return [

@@ -81,7 +81,7 @@ function More({ load, text, shown: { isBusy, error } }) {
 
 /**
  * Keep the end in view until the user scrolls up or goes to a place.
- * @param {Box} box @param {boolean} isAtEnd - Whether the window is the end of the log.
+ * @param {Box} box @param {LogWindow} log @param {boolean} isAtEnd - Whether the window is the end of the log.
  * @param {number | null} at
  * @returns {[boolean, (isFollowing: boolean) => void, () => void]} Whether it follows, its setter, one for scrolling.
  */
@@ -104,7 +104,7 @@ function useFollowing(box, log, isAtEnd, at) {
 
 /**
  * Bring the place into view when it changes; lines that are loaded later do not move it.
- * @param {Box} box @param {number | null} at
+ * @param {Box} box @param {LogWindow} log @param {number | null} at
  */
 function usePlace(box, log, at) {
   const seen = useRef(/** @type {number | null} */ (null));

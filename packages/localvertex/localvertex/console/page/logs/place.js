@@ -26,7 +26,9 @@ export function useWindow(path, task, log, setLog, at, onEarlier) {
     // A place beyond the end of the log is requested only once.
     tried.current = isShown ? null : at;
   }, [at, log.isRead, log.blocks[0]?.offset, near, isBusy]);
-  const set = near ? (change) => setNear((present) => present && change(present)) : setLog;
+  const set = near
+    ? (/** @type {(log: LogWindow) => LogWindow} */ change) => setNear((present) => present && change(present))
+    : setLog;
   const [earlier, before] = useAction(async () => {
     const { offset } = (near ?? log).blocks[0];
     const piece = await read("before", offset);

@@ -6,6 +6,7 @@ import { Facts, figure, html, link, metricNames } from "../ui/ui.js";
  * The metrics of a version, from its newest evaluation, or from its run if it has no evaluation. Google's evaluation
  * schema has no field for the scores of a constant answer, so these come from the run. With one prediction per example,
  * its averages over all examples are the accuracy; those over the classes come from the run, too.
+ * @param {VersionMetrics} version @returns {Record<string, any>}
  */
 export function metricsOf({ metrics, run_metrics }) {
   const found = { ...metrics };
@@ -31,7 +32,7 @@ export const metricColumns = (all, of, most) =>
       title: name,
       isNumber: true,
       isWideOnly: !["accuracy", "baseline_accuracy"].includes(name),
-      cell: (row) => figure(of(row)[name]),
+      cell: (/** @type {any} */ row) => figure(of(row)[name]),
     }));
 
 /** The main metrics in large digits. @param {FiguresProps} props */

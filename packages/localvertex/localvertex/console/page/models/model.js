@@ -148,8 +148,8 @@ function Try({ model }) {
     const [, b64] = address.split(",");
     setFound(await post(`${placeOf(model)}:predict`, { b64 }));
   });
-  const pairs = (found?.probabilities ?? [])
-    .map((each, index) => (Array.isArray(each) ? each : [String(index), each]))
+  const pairs = /** @type {(number | [string, number])[]} */ (found?.probabilities ?? [])
+    .map((each, index) => /** @type {[string, number]} */ (Array.isArray(each) ? each : [String(index), each]))
     .sort(([, one], [, other]) => other - one);
   return html`<${DropZone} id="image" aria-label="Image" accept="image/*" disabled=${isBusy}
       action=${isBusy ? "Predicting…" : "Choose an image"} onFiles=${([file]) => predict(file)}>
@@ -177,6 +177,7 @@ const addressOf = (file) =>
     reader.readAsDataURL(file);
   });
 
+/** @param {ModelVersion} model */
 const origin = (model) =>
   [
     ["Run", html`<${Run} id=${model.run} />`],
@@ -227,6 +228,7 @@ function Files({ model: { id, version, files, num_more, num_bytes } }) {
     ${num_more > 0 && html`<p class="muted">and ${count(num_more)} more</p>`}`;
 }
 
+/** @param {Pick<ModelVersion, "id" | "version">} model */
 const resource = ({ id, version }) => vertex(`models/${encodeURIComponent(id)}@${encodeURIComponent(version)}`);
 
 /** @param {EditAliasesProps} props */
@@ -243,7 +245,7 @@ function EditAliases({ model, onChange, onClose }) {
   };
   // Which version has an alias now.
   const holder = (/** @type {string} */ alias) => {
-    const row = model.versions.find((each) => each.aliases.includes(alias));
+    const row = model.versions.find((/** @type {ModelVersion} */ each) => each.aliases.includes(alias));
     return row ? ` (now version ${row.version})` : "";
   };
   return html`<${Dialog} title=${`Aliases of version ${model.version}`} onClose=${onClose}>

@@ -15,9 +15,9 @@ export default function Models() {
   <//>`;
 }
 
-/** @returns {Column[]} */
+/** @param {ListedModel[]} models @returns {Column[]} */
 function columnsOf(models) {
-  const metrics = (row) => metricsOf(row.shown);
+  const metrics = (/** @type {ListedModel} */ row) => metricsOf(row.shown);
   return [
     {
       title: "Model",

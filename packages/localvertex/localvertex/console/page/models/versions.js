@@ -44,7 +44,7 @@ export function Versions({ model }) {
     }`;
 }
 
-/** @returns {Column[]} */
+/** @param {ModelVersion & {versions: ModelVersion[]}} model @returns {Column[]} */
 function columnsOf(model) {
   return [
     {
@@ -82,7 +82,7 @@ function CompareVersions({ id, versions }) {
     .filter(({ values }) => JSON.stringify(values[0]) !== JSON.stringify(values[1]));
   const common = {
     of: versions.map((version) => ({ title: `Version ${version}` })),
-    name: (row) => row.name,
+    name: (/** @type {{name: string}} */ row) => row.name,
   };
   return html`
     ${
@@ -106,9 +106,12 @@ function CompareVersions({ id, versions }) {
     }`;
 }
 
-/** What a version was made of and is served by, by name. @returns {Record<string, any>} */
+/**
+ * What a version was made of and is served by, by name.
+ * @param {ModelVersion} version @returns {Record<string, any>}
+ */
 function factsOf(version) {
-  const named = (/** @type {string} */ kind, values) =>
+  const named = (/** @type {string} */ kind, /** @type {Record<string, any> | null | undefined} */ values) =>
     Object.entries(values ?? {}).map(([name, value]) => [`${kind} ${name}`, value]);
   return Object.fromEntries([
     ["description", version.version_description],

@@ -27,7 +27,9 @@ export function Artifact({ run, place, artifact, isOpen }) {
 /** @param {ContentProps} props */
 function Content({ view, href }) {
   // A report has the text of pages; images stay in their files.
-  const images = report ? [] : view.files.filter((each) => each.is_image).slice(0, MOST_IMAGES);
+  const images = report
+    ? []
+    : view.files.filter((/** @type {ArtifactFile} */ each) => each.is_image).slice(0, MOST_IMAGES);
   // A page in an address of more than 2 MiB would not be shown.
   const page = useMemo(
     () =>
@@ -50,7 +52,8 @@ function Content({ view, href }) {
     ${matrix && html`<${Matrix} matrix=${matrix} />`}
     ${roc && html`<${Roc} roc=${roc} />`}
     <div class="images">${images.map(
-      ({ name }) => html`<img key=${name} src=${href(name)} alt=${name || view.name} loading="lazy" />`,
+      (/** @type {ArtifactFile} */ { name }) =>
+        html`<img key=${name} src=${href(name)} alt=${name || view.name} loading="lazy" />`,
     )}</div>
     ${view.text && html`<${Preview} text=${view.text} name=${view.name} />`}
     ${view.note && !metadata.length && !matrix && !roc && html`<p class="muted">${view.note}</p>`}
@@ -71,7 +74,7 @@ function Files({ view: { link, uri, files, num_more, place: inner }, href }) {
   return html`<p class="place small muted">${place}</p>
     <ul class="files">
       ${files.map(
-        ({ name, size }) => html`<li key=${name}>
+        (/** @type {ArtifactFile} */ { name, size }) => html`<li key=${name}>
           <${hasFiles ? "a" : "span"} href=${hasFiles && href(name, true)} download=${!report}>
             <bdi>${name || uri.split("/").at(-1)}</bdi><//>
           <span class="muted">${bytes(size)}</span>
@@ -83,20 +86,21 @@ function Files({ view: { link, uri, files, num_more, place: inner }, href }) {
 
 /**
  * Read a confusion matrix; null when it is missing, too large or malformed.
- * @returns {{names: string[], rows: number[][]} | null}
+ * @param {any} value @returns {{names: string[], rows: number[][]} | null}
  */
 export function matrixIn(value) {
   if (!Array.isArray(value?.annotationSpecs) || !Array.isArray(value.rows)) return null;
-  const names = value.annotationSpecs.map((each) => String(each?.displayName));
-  const rows = value.rows.map((each) => each?.row);
-  const isSound = (row) => Array.isArray(row) && row.length === names.length && row.every(Number.isFinite);
+  const names = /** @type {any[]} */ (value.annotationSpecs).map((each) => String(each?.displayName));
+  const rows = /** @type {any[]} */ (value.rows).map((each) => each?.row);
+  const isSound = (/** @type {unknown} */ row) =>
+    Array.isArray(row) && row.length === names.length && row.every(Number.isFinite);
   const isSquare = names.length > 0 && names.length <= MOST_CLASSES && rows.length === names.length;
   return isSquare && rows.every(isSound) ? { names, rows } : null;
 }
 
 /**
  * Read the points of a ROC, false positive rate and recall; null when they are missing, too many or malformed.
- * @returns {[number, number][] | null}
+ * @param {any} value @returns {[number, number][] | null}
  */
 export function rocIn(value) {
   if (!Array.isArray(value) || value.length < 2 || value.length > MOST_POINTS) return null;

@@ -34,6 +34,7 @@ import { Step, Steps } from "./step.js";
 import { Mistakes, Outcome, Results, Summary } from "./summary.js";
 
 /** @type {Record<string, string>} */
+/** @type {Record<number, string>} */
 const SIGNALS = { 2: "Ctrl-C (SIGINT)", 15: "SIGTERM, from another program" };
 
 /** The view with the report of the evaluation. */
@@ -119,6 +120,7 @@ function useRun(run, task, chosen) {
   return { ...record, job, trained };
 }
 
+/** @param {ShownRun} run */
 function factsOf(run) {
   const times = run.resume_times?.length ?? 0;
   return [
@@ -129,7 +131,7 @@ function factsOf(run) {
     ["Region", run.region],
     ["Run ID", run.id !== run.name && run.id],
     ["Schedule", run.schedule && html`<a href="#/schedules">${run.schedule.split("/").at(-1)}</a>`],
-    ["Stopped by", SIGNALS[run.stopped_by_signal] ?? (run.stopped_by_signal && `signal ${run.stopped_by_signal}`)],
+    ["Stopped by", run.stopped_by_signal && (SIGNALS[run.stopped_by_signal] ?? `signal ${run.stopped_by_signal}`)],
     ["Resumed", times > 1 ? `${times} times` : times === 1 && "once"],
   ];
 }
@@ -223,7 +225,8 @@ const evaluationPages = (tasks) =>
 /** @param {{run: any, tasks: Map<string, any>, selected: string, onSelect: (path: string) => void}} props */
 function GraphOf({ run, tasks, selected, onSelect }) {
   const { id, state, resume_times } = run;
-  const load = (closed) => get(`/local/runs/${id}/graph?${new URLSearchParams(closed)}`);
+  const load = (/** @type {Record<string, string>} */ closed) =>
+    get(`/local/runs/${id}/graph?${new URLSearchParams(closed)}`);
   const [graph, toggle] = useGraph(load, `${id} ${resume_times?.length}`);
   const entries = useMemo(() => [...tasks.values()], [tasks]);
   return html`<${Loaded} title="No graph" ...${graph}>${(data) => html`<${Graph} graph=${data} tasks=${entries}

@@ -66,7 +66,7 @@ const EITHER = new Intl.ListFormat("en-GB", { type: "disjunction" });
 /** Text as a filter spells it. @param {string} text */
 const quoted = (text) => `"${text.replace(/["\\]/g, "\\$&")}"`;
 
-/** @param {Record<string, string>} others */
+/** @param {(string | false | undefined)[]} conditions @param {Record<string, string>} others */
 const query = (conditions, others) =>
   `?${new URLSearchParams({ filter: conditions.filter(Boolean).join(" AND "), ...others })}`;
 
@@ -108,22 +108,24 @@ export const LISTS = {
       return vertex(`customJobs${query(conditions, { pageSize: String(PAGE_SIZE), pageToken })}`);
     },
     read: ({ customJobs = [], nextPageToken = "" }) => ({
-      rows: customJobs.map(({ name, displayName, state, createTime, startTime, endTime, error }) => ({
-        id: name.split("/").at(-1),
-        name: displayName,
-        state,
-        create_time: createTime,
-        start_time: startTime,
-        end_time: endTime,
-        seconds: startTime && endTime ? (Date.parse(endTime) - Date.parse(startTime)) / 1000 : null,
-        error: error?.message,
-      })),
+      rows: customJobs.map(
+        (/** @type {CustomJobResource} */ { name, displayName, state, createTime, startTime, endTime, error }) => ({
+          id: name.split("/").at(-1),
+          name: displayName,
+          state,
+          create_time: createTime,
+          start_time: startTime,
+          end_time: endTime,
+          seconds: startTime && endTime ? (Date.parse(endTime) - Date.parse(startTime)) / 1000 : null,
+          error: error?.message,
+        }),
+      ),
       next: nextPageToken,
     }),
   },
 };
 
-/** The fields of metrics, those with a known direction first, and of parameters that differ. */
+/** The fields of metrics, those with a known direction first, and of parameters that differ. @param {ListData} data */
 const fieldsOf = ({ ranges = {}, parameters = [] }) => [
   metricNames(Object.values(ranges))
     .sort((one, other) => Math.abs(direction(other)) - Math.abs(direction(one)))
@@ -131,17 +133,23 @@ const fieldsOf = ({ ranges = {}, parameters = [] }) => [
   parameters.map((/** @type {string} */ name) => `parameters.${name}`),
 ];
 
-/** The fields below the titles of their groups. @param {string[][]} fields */
+/**
+ * The fields below the titles of their groups.
+ * @param {string[][]} fields @param {{title: string, names: string[]}[]} groups @returns {[string, string[]][]}
+ */
 function groupsOf([metrics, parameters], groups = []) {
+  /** @type {[string, string[]][]} */
   const named = groups.map(({ title, names }) => [title || "Parameters", names.map((each) => `parameters.${each}`)]);
   const others = parameters.filter((each) => !named.some(([, names]) => names.includes(each)));
-  return [["Metrics", metrics], ...named, ["Other parameters", others]].filter(([, names]) => names.length > 0);
+  /** @type {[string, string[]][]} */
+  const all = [["Metrics", metrics], ...named, ["Other parameters", others]];
+  return all.filter(([, names]) => names.length > 0);
 }
 
 /** The name of a metric or parameter. @param {string} field */
 const nameOf = (field) => field.slice(field.indexOf(".") + 1);
 
-/** A column of a value, such as a metric or parameter. @param {string} by @returns {Column} */
+/** A column of a value, such as a metric or parameter. @param {string} by @param {ListData} data @returns {Column} */
 function valueColumn(by, { ranges = {} }, title = nameOf(by)) {
   const [kind, name] = by.split(/\.(.*)/);
   return {
@@ -202,8 +210,11 @@ const cellsOf = (tab) => ({
   seconds: { isNumber: true, isWideOnly: true, cell: (row) => Duration({ of: row }) },
 });
 
-/** The columns that the server names, and after the state those of metrics and parameters. @returns {Column[]} */
-export function columnsOf(tab, { columns = OWN, pipelines = [], ...data }, /** @type {string[]} */ fields) {
+/**
+ * The columns that the server names, and after the state those of metrics and parameters.
+ * @param {string} tab @param {ListData} data @param {string[]} fields @returns {Column[]}
+ */
+export function columnsOf(tab, { columns = OWN, pipelines = [], ...data }, fields) {
   const { noun = "" } = LISTS[tab] ?? {};
   const cells = cellsOf(tab);
   const named = columns

@@ -46,7 +46,7 @@ export function Steps({ run, tasks, selected, view }) {
 
 /**
  * The name of a step, or the number of an iteration with its item.
- * @param {Map<string, any>} tasks
+ * @param {ShownEntry} entry @param {Map<string, ShownEntry>} tasks
  */
 function nameOf(entry, tasks) {
   if (entry.kind !== "iteration") return entry.display_name;
@@ -54,10 +54,14 @@ function nameOf(entry, tasks) {
   return `Item ${entry.path.split("/").at(-1)}${text && `: ${text}`}`;
 }
 
-/** When a step ran, in the time of its run; Duration says it in words. @param {{run: any, entry: any}} props */
+/**
+ * When a step ran, in the time of its run; Duration says it in words.
+ * @param {{run: ShownRun, entry: ShownEntry}} props
+ */
 function When({ run, entry }) {
-  const [begin, started] = [run.start_time, entry.start_time].map((each) => Date.parse(each));
-  const until = ({ state, end_time }) => (isFinal(state) ? Date.parse(end_time) : Date.now());
+  const [begin, started] = [run.start_time, entry.start_time].map((each) => Date.parse(each ?? ""));
+  const until = (/** @type {ShownRun | ShownEntry} */ { state, end_time }) =>
+    isFinal(state) ? Date.parse(end_time ?? "") : Date.now();
   const part = (/** @type {number} */ ms) =>
     `${(100 * Math.min(1, Math.max(0, ms / (until(run) - begin || 1)))).toFixed(2)}%`;
   if (!started || !begin) return null;
@@ -65,31 +69,33 @@ function When({ run, entry }) {
     <rect x=${part(started - begin)} width=${part(until(entry) - started || 0)} height="100%" /></svg>`;
 }
 
-/** What a row shows besides the state. */
+/** What a row shows besides the state. @param {ShownEntry} entry */
 const remark = ({ cache_hit, attempts, note }) =>
-  [cache_hit && "outputs from the cache", attempts > 1 && `${attempts} attempts`, note].filter(Boolean).join(", ");
+  [cache_hit && "outputs from the cache", (attempts ?? 0) > 1 && `${attempts} attempts`, note]
+    .filter(Boolean)
+    .join(", ");
 
 /**
  * Return the entries, parents before children: iterations by number, all others by the first start in them, because a
  * resumed group starts after its finished steps.
- * @param {Map<string, any>} tasks
+ * @param {Map<string, ShownEntry>} tasks
  */
 function inOrder(tasks) {
-  /** @type {Map<string, any[]>} */
+  /** @type {Map<string, ShownEntry[]>} */
   const children = new Map();
   for (const each of tasks.values()) {
     const parent = each.path.slice(0, Math.max(0, each.path.lastIndexOf("/")));
     children.set(parent, [...(children.get(parent) ?? []), each]);
   }
-  const number = (entry) => Number(entry.path.slice(entry.path.lastIndexOf("/") + 1));
+  const number = (/** @type {ShownEntry} */ entry) => Number(entry.path.slice(entry.path.lastIndexOf("/") + 1));
   /** @type {Map<string, string>} */
   const starts = new Map();
   for (const { path, start_time } of [...tasks.values()].reverse()) {
     const times = [start_time ?? "~", ...(children.get(path) ?? []).map((each) => starts.get(each.path) ?? "~")];
     starts.set(path, times.sort()[0]);
   }
-  const start = ({ path }) => starts.get(path) ?? "~";
-  /** @param {string} parent @param {number} depth @returns {{entry: any, depth: number}[]} */
+  const start = (/** @type {ShownEntry} */ { path }) => starts.get(path) ?? "~";
+  /** @param {string} parent @param {number} depth @returns {{entry: ShownEntry, depth: number}[]} */
   const below = (parent, depth) =>
     (children.get(parent) ?? [])
       .sort((one, other) =>
@@ -101,6 +107,7 @@ function inOrder(tasks) {
   return below("", 0);
 }
 
+/** @param {ShownEntry} entry */
 function withoutLog(entry) {
   if (entry.cache_hit) return "No log: the outputs came from the cache.";
   if (entry.state === "GIVEN") return "No log: the outputs are given.";
@@ -168,7 +175,7 @@ function Side({ run, entry, side, title }) {
   /** @type {[string, any[]][]} */
   const artifacts = Object.entries(entry[side].artifacts);
   if (!parameters.length && !artifacts.length) return null;
-  const isShown = (found) => SHOWN.includes(found[0]?.type?.schemaTitle);
+  const isShown = (/** @type {Artifact[]} */ found) => SHOWN.includes(found[0]?.type?.schemaTitle ?? "");
   artifacts.sort(([a, as], [b, bs]) => Number(isShown(bs)) - Number(isShown(as)) || a.localeCompare(b));
   const isOpen = (/** @type {number} */ at) => side === "outputs" && at < OPEN && isShown(artifacts[at][1]);
   return html`<h3>${title}</h3>

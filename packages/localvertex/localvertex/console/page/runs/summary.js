@@ -23,12 +23,14 @@ const MOST = 200;
 
 /**
  * What a user came for: how far the run is, its main metric with the curve, its model and endpoint.
- * @param {{run: any, tasks: Map<string, any>, trained: any, job: Live}} props - `trained`: the entry with the `job`.
+ * @param {{run: ShownRun, tasks: Map<string, ShownEntry>, trained?: ShownEntry, job: Live}} props - `trained`: the
+ *   entry with the `job`.
  */
 export function Outcome({ run, tasks, trained, job }) {
   const running = [...tasks.values()].filter((each) => each.kind === "step" && plain(each.state) === "RUNNING");
   const { replicas = [] } = job.job?.status ?? trained?.custom_job ?? {};
-  const replica = running.includes(trained) && replicas.find((each) => each.num_steps);
+  const replica =
+    trained && running.includes(trained) && replicas.find((/** @type {ReplicaStatus} */ each) => each.num_steps);
   const found = [...tasks.values()].flatMap(({ outputs }) => Object.values(outputs.artifacts).flat());
   const endpoint = found.find((each) => each.type.schemaTitle === "google.VertexEndpoint");
   const registered = run.models.filter((each) => each.resource_name);
@@ -69,7 +71,10 @@ const curveOf = (steps) => {
   return ["score", "accuracy"].find((each) => names.includes(`validation_${each}`)) ?? "loss";
 };
 
-/** The metrics, models and outputs of a run, with their steps. @param {{run: any, tasks: Map<string, any>}} props */
+/**
+ * The metrics, models and outputs of a run, with their steps.
+ * @param {{run: ShownRun, tasks: Map<string, ShownEntry>}} props
+ */
 export function Results({ run, tasks }) {
   const outputs = Object.entries(run.outputs?.parameters ?? {}).map(([name, value]) => [
     name === "Output" ? "Return value of the pipeline" : name,
@@ -97,7 +102,10 @@ export function Mistakes({ run, tasks }) {
     <h2>Worst mistakes</h2>
     <p class="muted">The images of which ${step?.title} is most certain and wrong: label, answer and probability.</p>
     <ul class="mistakes">${data.mistakes.map(
-      ({ file_name, label, predicted, probability, image }, index) => html`<li key=${index}>
+      (
+        /** @type {Mistake} */ { file_name, label, predicted, probability, image },
+        /** @type {number} */ index,
+      ) => html`<li key=${index}>
         <img src=${image} alt=${file_name} title=${file_name} />
         <span class="muted">label</span> <bdi>${label}</bdi><br />
         <span class="muted">answer</span> <strong><bdi>${predicted}</bdi></strong> ${percent(probability)}</li>`,
@@ -150,14 +158,14 @@ function changedOne(name, values, defaults) {
   ];
 }
 
-/** A step. @param {{task: string}} of @param {Map<string, any>} tasks */
+/** A step. @param {{task: string}} of @param {Map<string, ShownEntry>} tasks */
 const stepOf = ({ task }, tasks) => html`<div class="muted small"><bdi>${tasks.get(task)?.title ?? task}</bdi></div>`;
 
-const metrics = (found, /** @type {Map<string, any>} */ tasks) =>
+const metrics = (/** @type {ShownRun["metrics"]} */ found, /** @type {Map<string, ShownEntry>} */ tasks) =>
   found.slice(0, MOST).map((each) => [html`<${Name} text=${each.name} />${stepOf(each, tasks)}`, figure(each.value)]);
 
 /** The models; those that have a version in the registry come first. */
-const models = (found, /** @type {Map<string, any>} */ tasks) =>
+const models = (/** @type {ShownRun["models"]} */ found, /** @type {Map<string, ShownEntry>} */ tasks) =>
   [...found]
     .sort((a, b) => Number(!a.resource_name) - Number(!b.resource_name))
     .slice(0, MOST)

@@ -89,7 +89,8 @@ const isCount = (text) => /^[1-9]\d{0,5}$/.test(text);
 /** @param {TimesProps} props */
 function Times({ times, setTimes, error, meaning }) {
   const { name, expression, zone, limit, isQueued } = times;
-  const set = (/** @type {keyof When} */ key) => (value) => setTimes({ ...times, [key]: value });
+  const set = (/** @type {keyof When} */ key) => (/** @type {string | boolean} */ value) =>
+    setTimes({ ...times, [key]: value });
   const after = html`<p class="examples">
       ${EXAMPLES.map(
         ([name, each]) =>

@@ -18,7 +18,7 @@ export default function Schedule({ params: { id } }) {
     history.reload();
   };
   useEvents({}, { runs: changed });
-  const schedule = data?.schedules.find((each) => idOf(each) === id);
+  const schedule = data?.schedules.find((/** @type {Schedule} */ each) => idOf(each) === id);
   if (!schedule) {
     const reason = error ?? (data && "It does not exist; it may have been deleted.");
     return html`<${Page} title=${id} parent=${PARENT}>

@@ -67,7 +67,7 @@ function Name({ schedule }) {
 /** A record that cannot be read has no state. @param {{state: string}} schedule */
 export const stateOf = ({ state }) => (state === "STATE_UNSPECIFIED" ? "DAMAGED" : state);
 
-/** When a schedule fires next, in its zone. */
+/** When a schedule fires next, in its zone. @param {Schedule} schedule */
 export function nextRun({ state, nextRunTime, zone }) {
   if (state !== "ACTIVE" || !nextRunTime) return NONE;
   return html`<time datetime=${nextRunTime}>${inZone(nextRunTime, zone)}</time>`;
@@ -96,7 +96,7 @@ export function ScheduleActions({ schedule, onChange, onDelete }) {
   const button = (/** @type {string} */ verb) =>
     html`<button aria-label=${`${verb}: ${displayName}`} disabled=${isBusy}
       onClick=${() => act(verb)}>${verb}</button>`;
-  const ask = (/** @type {string} */ verb, dialog, /** @type {() => void} */ onDone) =>
+  const ask = (/** @type {string} */ verb, /** @type {Component} */ dialog, /** @type {() => void} */ onDone) =>
     html`<${Asking} key=${verb} verb=${verb} aria-label=${`${verb}: ${displayName}`} dialog=${dialog}
       of=${{ schedule, onDone }} />`;
   return html`

@@ -160,10 +160,10 @@ export function useLoad(path) {
     if (path === null) return;
     const read = { version: "", isDone: false };
     reading.current = read;
-    const keep = (change) => {
+    const keep = (/** @type {any} */ change) => {
       if (reading.current !== read) return;
       read.isDone = true;
-      setFound((before) => ({ ...before, ...change }));
+      setFound((/** @type {object} */ before) => ({ ...before, ...change }));
       if (read.version && !(change.data?.version >= read.version)) reload();
     };
     get(path).then(
@@ -184,7 +184,7 @@ export function usePost(path, body, delay = 0) {
     if (!body) return;
     let isWanted = true;
     const keep = (/** @type {object} */ change) =>
-      isWanted && setFound((before) => ({ ...before, error: null, ...change, of: body }));
+      isWanted && setFound((/** @type {object} */ before) => ({ ...before, error: null, ...change, of: body }));
     const ask = () =>
       post(path, body).then(
         (answer) => keep({ answer }),

@@ -135,7 +135,7 @@ export function useFileDrop(onFiles) {
 export function DropZone({ action, look = "", onFiles, children, ...attributes }) {
   const input = useRef(/** @type {HTMLInputElement | null} */ (null));
   const isOver = useFileDrop((files) => attributes.disabled || onFiles(files));
-  const take = (event) => {
+  const take = (/** @type {any} */ event) => {
     onFiles(event.target.files);
     event.target.value = "";
   };

@@ -12,12 +12,13 @@ const INVISIBLE = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u061c\u2
 export const visible = (text) =>
   text.replace(INVISIBLE, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`);
 
-/** Texts below an element as they are shown; all else as it is. */
+/** Texts below an element as they are shown; all else as it is. @type {(child: any) => any} */
 const shown = (child) => {
   if (Array.isArray(child)) return child.map(shown);
   return typeof child === "string" ? visible(child) : child;
 };
 
+/** @param {any} type @param {any} props @param {any[]} children */
 const element = (type, props, ...children) => createElement(type, props, ...children.map(shown));
 
 /**

@@ -54,7 +54,7 @@ export function Table({
           // Markup that is the same object is not compared: a list is drawn in proportion to what changed.
           const of = [row, columns, isSelected];
           const kept = before.get(key);
-          const isSame = kept?.of.every((each, at) => each === of[at]);
+          const isSame = kept?.of.every((/** @type {unknown} */ each, /** @type {number} */ at) => each === of[at]);
           const shown = isSame
             ? kept.shown
             : html`<tr key=${key} class=${isSelected ? "selected" : undefined}>
@@ -88,7 +88,7 @@ export function Table({
 export const Compared = ({ caption, rows, of, name, cell, title = "Name", isNumber, more = [] }) =>
   html`<${Table} isRegion caption=${caption} rows=${rows} columns=${[
     { title, cell: name, isName: true },
-    ...of.map((each, index) => ({ ...each, isNumber, cell: (row) => cell(row, index) })),
+    ...of.map((each, index) => ({ ...each, isNumber, cell: (/** @type {any} */ row) => cell(row, index) })),
     ...more,
   ]} />`;
 

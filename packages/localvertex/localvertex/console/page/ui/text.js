@@ -15,7 +15,10 @@ export const formatted = (value, format = String) => (value === null || value ==
 /** A number with commas. Loading Intl takes longer than drawing a list. @param {number} value */
 export const count = (value) => String(value).replace(/\B(?<!\.\d*)(?=(\d{3})+(?!\d))/g, ",");
 
-/** A value of a record: whole numbers with all digits, others with five, anything else as text. */
+/**
+ * A value of a record: whole numbers with all digits, others with five, anything else as text.
+ * @param {unknown} value
+ */
 export function figure(value) {
   if (typeof value !== "number") return formatted(value);
   if (Number.isSafeInteger(value)) return count(value);
@@ -29,7 +32,7 @@ export function signed(value) {
   return value > 0 ? `+${shown}` : shown.replace(/^-/, "−");
 }
 
-/** What changed between two values, if both are numbers. */
+/** What changed between two values, if both are numbers. @param {unknown} before @param {unknown} now */
 export const change = (before, now) =>
   typeof before === "number" && typeof now === "number" ? signed(now - before) : MISSING;
 
@@ -56,7 +59,7 @@ export function Time({ at }) {
   return html`<time datetime=${at} title=${date}>${`${Number(day)} ${month} ${end}`}</time>`;
 }
 
-/** Seconds as `0.4 s`, `12 s`, `3 min 5 s`, `2 h 10 min` or `3 d 4 h`. */
+/** Seconds as `0.4 s`, `12 s`, `3 min 5 s`, `2 h 10 min` or `3 d 4 h`. @param {number | null | undefined} seconds */
 export function duration(seconds) {
   if (seconds === null || seconds === undefined) return MISSING;
   if (seconds < 9.95) return `${seconds.toFixed(1)} s`;

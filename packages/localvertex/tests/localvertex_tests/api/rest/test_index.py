@@ -19,7 +19,7 @@ from hypothesis import given, settings, strategies as st
 from localvertex_tests.support.run_records import job_record, run_record, write, write_job
 
 from localvertex.api.rest.call import Call, Location
-from localvertex.api.rest.index import Pages, Records, Summary
+from localvertex.api.rest.index import Records, ResourceCache, Summary
 from localvertex.api.rest.index_file import FILE, FORMAT
 from localvertex.commands.service import Service
 from localvertex.console.runs.outputs import RunOutputs
@@ -53,7 +53,7 @@ def files_opened() -> Iterator[list[str]]:
         _opened = None
 
 
-class NoPages(Pages):
+class NoCache(ResourceCache):
     """Keeps nothing."""
 
     def keep(self, *_: object) -> None:
@@ -63,7 +63,7 @@ class NoPages(Pages):
 class NoIndex:
     """Reads all records for each list."""
 
-    pages = NoPages()
+    pages = NoCache()
 
     def summaries(self, records: Records) -> Iterator[tuple[str, Summary]]:
         """Read each record."""

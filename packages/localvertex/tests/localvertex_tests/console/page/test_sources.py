@@ -1,9 +1,11 @@
 """Rules of the console's own scripts that hold without Node: where they load from, and that values stay text."""
 
+import json
 import re
 from pathlib import Path
 
 import pytest
+from localvertex_tests.console import row_types
 
 from localvertex.show import bundle
 from localvertex.show.bundle import FOLDER
@@ -45,6 +47,12 @@ def test_a_script_begins_with_what_it_is_and_is_short(path: Path) -> None:
     assert re.match(r"// [A-Z].*\.$", lines[0]), lines[0]
     assert len(lines) <= MAX_LINES
     assert [line for line in lines if len(line) > MAX_COLUMNS] == []
+
+
+def test_no_type_is_implicitly_any() -> None:
+    options = json.loads((row_types.FILE.parent / "tsconfig.json").read_text())["compilerOptions"]
+    assert (options["checkJs"], options["strict"], options.get("noImplicitAny", True)) == (True, True, True)
+    assert not [path for path in SOURCES if re.search(r"@ts-(ignore|nocheck)", path.read_text())]
 
 
 def test_the_rules_find_what_they_forbid() -> None:
