@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from benchmarks.resuming import page
+from benchmarks.resuming import page, proofs
 
 ROWS = page.rows()
+PROGRAMS = [path for path in sorted(page.FOLDER.glob("*/[!_]*.py")) if path.parent != proofs.TRAINERS]
 
 
 def test_the_page_is_that_of_the_recorded_answers() -> None:
@@ -19,7 +20,7 @@ def test_the_page_is_that_of_the_recorded_answers() -> None:
 
 
 def test_every_program_has_a_row_and_every_row_an_answer() -> None:
-    programs = {str(path.relative_to(page.FOLDER)) for path in page.FOLDER.glob("*/[!_]*.py")}
+    programs = {str(path.relative_to(page.FOLDER)) for path in PROGRAMS}
     assert {row["program"].split()[0] for row in ROWS.values()} == programs
     assert list(ROWS) == list(page.recorded()["rows"])
     folders = {program.split("/")[0] for program in programs}
@@ -62,7 +63,7 @@ def test_another_answer_is_a_difference(cases: dict[str, Any], found: list[str])
     assert page.differences({"a": 0, "b": 0.2, "c": "refused"}, cases) == found
 
 
-@pytest.mark.parametrize("path", sorted(page.FOLDER.glob("*/[!_]*.py")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
 def test_a_program_prints_what_it_saw(path: Path) -> None:
     """It knows nothing of what is expected, and prints one object as its last line."""
     text = path.read_text(encoding="utf-8")
@@ -79,3 +80,21 @@ def test_a_program_prints_what_it_saw(path: Path) -> None:
 
 def test_the_recorded_answers_are_dated() -> None:
     assert json.loads(page.ANSWERS.read_text())["date"] >= "2026-11-29"
+
+
+def test_the_page_of_trainers_is_that_of_the_recorded_proofs() -> None:
+    recorded, stated = proofs.recorded(), proofs.stated()
+    assert proofs.PAGE.read_text(encoding="utf-8") == proofs.written(recorded), "run benchmarks.resuming.proofs"
+    assert {path.stem for path in proofs.TRAINERS.glob("*.py")} == {*stated} == {*recorded["proofs"]}
+    for name, row in stated.items():
+        faults = [each["fault"] for each in recorded["proofs"][name]["faults"]]
+        assert sorted(faults) == sorted(proofs.FAULTS if "trainer" in row else proofs.KILLS)
+
+
+def test_each_public_defect_was_found_with_its_cause() -> None:
+    found = proofs.recorded()["proofs"]
+    defects = {name: row for name, row in proofs.stated().items() if "defect" in row}
+    assert len(defects) == 4
+    assert [name for name, row in defects.items() if not proofs.is_found(row, found[name])] == []
+    other = {"faults": [{"causes": ["data order"]}, {"causes": []}]}
+    assert not proofs.is_found({"expected": ["data order"]}, other)

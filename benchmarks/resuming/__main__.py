@@ -56,7 +56,7 @@ def run(row: dict[str, Any], python: str = "") -> dict[str, Any]:
     A program that fails sees nothing: its error is on stderr.
     """
     program, *words = row["program"].split()
-    python = python or _environment(row.get("environment", program.split("/")[0]))
+    python = python or environment(row.get("environment", program.split("/")[0]))
     done = subprocess.run(
         [python, page.FOLDER / program, *words],
         env=os.environ | _THREADS | {"PYTHONPATH": "", "CUDA_VISIBLE_DEVICES": "-1"},
@@ -88,7 +88,7 @@ def pinned(requirement: str) -> str:
     return f"{name}=={importlib.metadata.version(name)}"
 
 
-def _environment(name: str) -> str:
+def environment(name: str) -> str:
     """Return the interpreter of an environment; make it if necessary. "main" is that of the pipeline itself."""
     if name == "main":
         return sys.executable

@@ -1,7 +1,6 @@
 """The pages "What resumes exactly" and "Pixels", from what the programs printed."""
 
 import json
-import re
 import textwrap
 import tomllib
 from pathlib import Path
@@ -68,9 +67,16 @@ def differences(expected: dict[str, Any], cases: dict[str, Any]) -> list[str]:
     return found
 
 
-def _entry(text: str) -> str:
+def entry(text: str) -> str:
+    """Return an entry of a list."""
     options: dict[str, Any] = {"break_on_hyphens": False, "break_long_words": False}
     return textwrap.fill(text, 120, initial_indent="- ", subsequent_indent="  ", **options)
+
+
+def link(address: str) -> str:
+    """Return the link to a thread."""
+    *_, owner, project, _, number = address.split("/")
+    return f"[{owner}/{project}#{number}]({address})"
 
 
 def _row(row: dict[str, Any], answer: dict[str, Any]) -> str:
@@ -78,16 +84,13 @@ def _row(row: dict[str, Any], answer: dict[str, Any]) -> str:
     equal = [key for key, case in cases.items() if case == 0]
     gaps = [f"{key} ({case:g})" for key, case in cases.items() if isinstance(case, float) and case]
     versions = ", ".join(f"{key} {value.partition('+')[0]}" for key, value in answer["versions"].items())
-    owner, project, _, number = re.fullmatch(
-        r"https://github\.com/(.+)/(.+)/(issues|pull)/(\d+)", row["asked"]
-    ).groups()  # type: ignore[union-attr]
     lines = [f"### {answer['library']}: {answer['continued']}", ""]
-    lines += [_entry(f"equal: {'; '.join(equal)}")] if equal else []
-    lines += [_entry(f"not equal: {'; '.join(gaps)}")] if gaps else []
-    lines += [_entry(f"{key}: {case}") for key, case in cases.items() if isinstance(case, str)]
-    lines += [_entry(f"exact_resume: {row['exact_resume']}")]
-    source = f"{versions}; `{row['program'].split()[0]}`; asked in [{owner}/{project}#{number}]({row['asked']})"
-    return "\n".join([*lines, _entry(source), ""])
+    lines += [entry(f"equal: {'; '.join(equal)}")] if equal else []
+    lines += [entry(f"not equal: {'; '.join(gaps)}")] if gaps else []
+    lines += [entry(f"{key}: {case}") for key, case in cases.items() if isinstance(case, str)]
+    lines += [entry(f"exact_resume: {row['exact_resume']}")]
+    source = f"{versions}; `{row['program'].split()[0]}`; asked in {link(row['asked'])}"
+    return "\n".join([*lines, entry(source), ""])
 
 
 def _table(row: dict[str, Any], answer: dict[str, Any]) -> str:

@@ -4,6 +4,10 @@ TensorFlow saves an iterator with the buffers of its shuffles, caches and prefet
 that of an uninterrupted run. It refuses to save stateful operations, such as py_function, but it does save a shuffle
 without a seed, whose later epochs have another order in each process: this is refused. Keras reads a few batches ahead
 of the step that it trains; these are saved as arrays.
+
+TensorFlow checks only what an iterator has begun. At the start it accepts a generator that a shuffle or a concatenate
+has yet to begin, and later refuses it or, between two of its batches, saves it without a position. So it is also asked
+about the whole dataset, unless this dataset is known to be large and may be in memory.
 """
 
 import collections
@@ -15,6 +19,11 @@ from typing import Any
 
 from exact_resume.errors import InputError
 from exact_resume.text import on_one_line
+
+_FAIL = 2
+"""TensorFlow's policy for operations with a state of their own."""
+_MAX_BYTES = 2**28
+"""Of a dataset of known length whose graph is written to check it: if it is in memory, it takes thrice its size."""
 
 
 class Batches:
@@ -40,9 +49,13 @@ class Batches:
         self._iterator, self._first = iter(self._dataset), 0
         self._ahead = collections.deque[Any]()
         try:
-            # Refused at its start; TensorFlow 2.21 does save some generators in the middle of them, without a position.
             self._saved_iterator()
             first = self._tf.nest.flatten(self.batch(0))
+            # A shuffle begins its input with the first batch, and a concatenate its second part much later.
+            self._saved_iterator()
+            if int(dataset.cardinality()) * sum(each.nbytes for each in first) <= _MAX_BYTES:
+                variant = tf.data.experimental.to_variant(dataset)
+                tf.raw_ops.DatasetToGraphV2(input_dataset=variant, external_state_policy=_FAIL)
         except StopIteration:
             raise InputError("data is an empty tf.data.Dataset; expected at least one batch") from None
         except tf.errors.FailedPreconditionError as error:

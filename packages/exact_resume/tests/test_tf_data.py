@@ -132,6 +132,52 @@ def generator() -> Any:
     return rows.batch(5)
 
 
+def stateful(number: Any) -> Any:
+    return tf.py_function(lambda each: each, [number], tf.int64)
+
+
+def later(function: Callable[[Any], Any]) -> Any:
+    return tf.data.Dataset.range(20).concatenate(tf.data.Dataset.range(20).map(function)).batch(5)
+
+
+@pytest.mark.parametrize(
+    ("data", "operation"),
+    [
+        (lambda: generator().unbatch().shuffle(4).batch(5), "PyFunc"),
+        (lambda: generator().unbatch().shuffle(4).batch(5).repeat(), "PyFunc"),
+        (lambda: tf.data.Dataset.from_tensors(([[0.0] * 4], [0.0])).concatenate(generator()), "PyFunc"),
+        (lambda: tf.data.Dataset.range(4).flat_map(lambda _: generator()), "PyFunc"),
+        (lambda: later(stateful), "EagerPyFunc"),
+        (lambda: later(lambda number: number + tf.random.uniform([], maxval=9, dtype=tf.int64)), "RandomUniformInt"),
+    ],
+    ids=["shuffled", "shuffled, endless", "concatenated", "flat_map", "py_function, later", "random, later"],
+)
+def test_what_tensorflow_refuses_only_later_is_refused_at_the_start(data: Callable[[], Any], operation: str) -> None:
+    """TensorFlow itself saves each of them at least once, at the start or between two batches."""
+    with pytest.raises(InputError, match=rf"position TensorFlow cannot save: .*{operation} is stateful"):
+        Batches(data(), tf)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda data: data.cache().shuffle(9, seed=1).prefetch(2),
+        lambda data: tf.data.Dataset.sample_from_datasets([data, data], seed=1),
+        lambda data: tf.data.Dataset.range(3).interleave(lambda _: data, num_parallel_calls=2),
+        lambda data: tf.data.Dataset.zip(data, tf.data.Dataset.random(seed=1)).map(lambda pair, _: pair),
+        lambda data: data.filter(lambda number: number > 3),
+        lambda data: data.repeat(),
+    ],
+    ids=["cache", "sample", "interleave", "random", "filter", "endless"],
+)
+def test_what_can_be_saved_is_not_refused(make: Callable[[Any], Any]) -> None:
+    batches = Batches(make(tf.data.Dataset.range(40)).batch(5), tf)
+    state, rest = batches.get_state(), [batches.batch(step).tolist() for step in range(6)]
+    other = Batches(make(tf.data.Dataset.range(40)).batch(5), tf)
+    other.set_state(state)
+    assert [other.batch(step).tolist() for step in range(6)] == rest
+
+
 @pytest.mark.parametrize(
     ("data", "options", "message"),
     [

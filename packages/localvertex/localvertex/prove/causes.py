@@ -11,7 +11,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from localvertex.prove.comparison import OF_OTHERS, ComparedCurve, Comparison, Judgement
+from localvertex.prove.comparison import OF_OTHERS, ComparedCurve, Comparison, Judgement, other_end
 from localvertex.prove.faults import FaultKind
 from localvertex.prove.trial import ProofRun
 
@@ -55,7 +55,7 @@ def causes(kind: FaultKind, verdict: Judgement, trial: ProofRun, comparison: Com
     if verdict is not Judgement.DIFFERENT or is_of_others or (weights and not weights & names) or not logged:
         return []
     if any(each.curve.has_examples for each in differences):
-        return [Cause.DATA_ORDER]
+        return [Cause.STEPS, Cause.DATA_ORDER] if any(map(other_end, logged)) else [Cause.DATA_ORDER]
     return [Cause.STEPS] if comparison.steps_missing else _of_curves(comparison, logged)
 
 

@@ -200,7 +200,7 @@ class Comparison:
         if curve.found:
             self._count(curve)
         different = self._first_difference(curve, own, rounding) if curve.found else None
-        self.differences += filter(None, [different or _other_end(curve)])
+        self.differences += filter(None, [different or other_end(curve)])
 
     def _count(self, curve: ComparedCurve) -> None:
         """Count the steps and the examples that came again, and those that never came."""
@@ -278,7 +278,7 @@ class Comparison:
         return Judgement.EQUAL if self.is_exact else Judgement.WITHIN_NOISE
 
 
-def _other_end(curve: ComparedCurve) -> Difference | None:
+def other_end(curve: ComparedCurve) -> Difference | None:
     """Return how a curve ends elsewhere, or that a model is missing."""
     if not curve.found:
         missing = Difference(curve=curve, expected="a value", found="none", is_of_end=True)

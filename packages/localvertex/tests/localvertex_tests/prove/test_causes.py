@@ -101,6 +101,34 @@ def test_the_right_cause_is_among_those_that_are_named(
     assert found == expected
 
 
+@pytest.mark.parametrize(("num_left_out", "expected"), [(0, {Cause.DATA_ORDER}), (8, {Cause.STEPS, Cause.DATA_ORDER})])
+def test_an_epoch_that_is_left_out_is_no_matter_of_the_order_alone(
+    trial: ProofRun, monkeypatch: pytest.MonkeyPatch, num_left_out: int, expected: set[Cause]
+) -> None:
+    """As in github.com/verl-project/verl/issues/7401: the next epoch has no batch, and the run ends an epoch early."""
+    monkeypatch.setattr(ProofRun, "exit_codes", [137, 0])
+
+    def logged(shift: int, num_steps: int) -> Observation:
+        points = observed("", 0)
+        drawn = np.random.default_rng(5).permutation(8 * 2 * NUM_STEPS).reshape(-1, 8)
+        for own_name in ("loss", "examples"):
+            name = f"workerpool0-0|epoch # step # {own_name} #|{own_name}"
+            points[name] = [
+                Point(
+                    name=name,
+                    key=(float(step),),
+                    process=int(step >= RESTART),
+                    value=rows if own_name == "examples" else np.array([rows.mean() / 7]),
+                )
+                for step in range(num_steps)
+                for rows in [drawn[step + shift * (step >= RESTART)]]
+            ]
+        return {name: each for name, each in points.items() if "examples" in name or name.endswith("|loss")}
+
+    compared = compare([logged(0, NUM_STEPS)] * 2, logged(9, NUM_STEPS - num_left_out))
+    assert {*causes(FaultKind.MIDDLE, Judgement.DIFFERENT, trial, compared)} == expected
+
+
 @pytest.mark.parametrize("defect", ["order", "optimizer"])
 def test_means_of_epochs_show_no_cause(trial: ProofRun, monkeypatch: pytest.MonkeyPatch, defect: str) -> None:
     monkeypatch.setattr(ProofRun, "exit_codes", [137, 0])
