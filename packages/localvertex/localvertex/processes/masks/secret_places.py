@@ -92,6 +92,9 @@ _NAMES = tuple(name for text in HOME.values() for name in text.split())
 _SHARED = re.compile("|".join(fnmatch.translate(each) for each in SYSTEM.split() if "*" in each))
 """Patterns of paths in /tmp."""
 
+_STARTS = tuple(each.partition("*")[0].removeprefix("/tmp/") for each in SYSTEM.split() if "*" in each)  # noqa: S108
+"""Beginnings of these names: of thousands, nearly all are looked at no further."""
+
 _HUGGING_FACE = ("token", "stored_tokens")
 
 _MAX_ENTRIES, _MAX_CLOSED = 5_000, 100
@@ -115,7 +118,8 @@ def of_system(env: Mapping[str, str]) -> Iterator[str]:
     """Yield where sockets may be through which a program acts outside, and what only root may read."""
     yield from (each for each in SYSTEM.split() if "*" not in each)
     with suppress(OSError):
-        yield from (path for name in os.listdir("/tmp") if _SHARED.match(path := f"/tmp/{name}"))  # noqa: S108
+        names = (name for name in os.listdir("/tmp") if name.startswith(_STARTS))  # noqa: S108
+        yield from (path for name in names if _SHARED.match(path := f"/tmp/{name}"))  # noqa: S108
     yield from _named(SOCKETS, env)
     if os.geteuid() == 0:
         yield from only_roots("/etc")
