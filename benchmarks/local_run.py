@@ -74,7 +74,7 @@ def main() -> None:
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
             for _ in range(options.repeats):
                 every = (how, plain_how)
-                sides = [took(lambda each=each: localvertex.run(file, options=each)) for each in every]  # type: ignore[misc]
+                sides = [took(lambda each=each: localvertex.run(file, options=each)) for each in every]
                 turns.append([*sides, took(pipeline)])
     ours, unmasked, theirs = (median(side) for side in zip(*turns, strict=True))
     print(f"{options.steps} independent steps, median of {options.repeats} runs")
