@@ -30,10 +30,10 @@ _MAX_SECONDS_TO_END = 10.0
 _STOP = 0
 """Not a signal: the supervisor ends the command, see supervisor.py."""
 
-_NUMBERS, _NUM_NUMBERS, _STRIDE = itertools.count(), 16, 8
+_NUMBERS, _NUM_NUMBERS, _STRIDE, _FORKED_STRIDE = itertools.count(), 16, 8, 3
 """Give 16 consecutive processes behind the mask different ids, although a few programs run before each of them.
 
-TensorFlow, for example, names its event files by the id."""
+TensorFlow, for example, names its event files by the id. No shell runs before a fork, and a skipped id takes time."""
 
 MAX_ARGUMENT_BYTES = 131_072
 """Linux refuses longer single arguments (MAX_ARG_STRLEN, 32 pages)."""
@@ -65,9 +65,9 @@ class Process:
         """A line for each entry of the work folder that was not its to write, when it has ended."""
         kept = [other_end.fileno()] if hold is None else [other_end.fileno(), hold]
         kept += [self._stand_in.lock] if self._stand_in else []
-        num_skipped_ids = next(_NUMBERS) % _NUM_NUMBERS * _STRIDE if covered.words else 0
+        number = next(_NUMBERS) % _NUM_NUMBERS if covered.words else 0
         supervisor = [*covered.words, sys.executable, "-I", "-S", _SUPERVISOR, ",".join(map(str, kept))]
-        supervisor += [f"{grace_seconds},{num_skipped_ids}", str(len(clean_up)), *clean_up]
+        supervisor += [f"{grace_seconds},{number * _STRIDE}", str(len(clean_up)), *clean_up]
         try:
             forked = fork and fork(
                 cwd=cwd,
@@ -75,7 +75,7 @@ class Process:
                 fds=[sink.fd, other_end.fileno()],
                 kept=kept[1:],
                 grace_seconds=grace_seconds,
-                num_skipped_ids=num_skipped_ids,
+                num_skipped_ids=number * _FORKED_STRIDE,
             )
             self._process = (
                 forked.mask
