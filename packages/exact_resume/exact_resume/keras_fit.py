@@ -22,7 +22,7 @@ import exact_resume.program as program
 import exact_resume.state as states
 from exact_resume.errors import InputError
 from exact_resume.sampler import Sampler
-from exact_resume.tf_data import Batches
+from exact_resume.tf_data import DatasetBatches
 
 _ATTRIBUTES = {
     "EarlyStopping": "wait stopped_epoch best best_weights best_epoch",
@@ -91,7 +91,7 @@ def run(
     dataset = None
     if isinstance(data, tf.data.Dataset):
         per_epoch = _steps_per_epoch(data, sampler, steps_per_epoch, tf)
-        dataset = Batches(data, tf)
+        dataset = DatasetBatches(data, tf)
         batch: Callable[[int], Any] = dataset.batch
         specification = data.element_spec
     else:

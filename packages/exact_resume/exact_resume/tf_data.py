@@ -26,7 +26,7 @@ _MAX_BYTES = 2**28
 """Of a dataset of known length whose graph is written to check it: if it is in memory, it takes thrice its size."""
 
 
-class Batches:
+class DatasetBatches:
     """The batches of a dataset by step, repeated endlessly."""
 
     def __init__(self, dataset: Any, tf: Any) -> None:

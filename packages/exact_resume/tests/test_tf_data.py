@@ -13,7 +13,7 @@ import pytest
 
 from exact_resume import InputError, Sampler, keras_fit
 from exact_resume.checkpoints import checkpoints
-from exact_resume.tf_data import Batches
+from exact_resume.tf_data import DatasetBatches
 
 keras = pytest.importorskip("keras")
 tf = pytest.importorskip("tensorflow")
@@ -89,14 +89,14 @@ def numbers(**options: Any) -> Any:
     return data.map(lambda number: (tf.cast(tf.fill([4], number), tf.float32) / 40, number)).batch(5)
 
 
-def taken(batches: Batches, steps: range) -> list[Any]:
+def taken(batches: DatasetBatches, steps: range) -> list[Any]:
     found = [batches.batch(step)[1].tolist() for step in steps]
     batches.end_step(steps[-1])
     return found
 
 
 def test_what_was_read_ahead_comes_once_after_a_restore() -> None:
-    batches, other = Batches(numbers(seed=1), tf), Batches(numbers(seed=1), tf)
+    batches, other = DatasetBatches(numbers(seed=1), tf), DatasetBatches(numbers(seed=1), tf)
     taken(batches, range(6))
     batches.batch(9)  # as Keras reads ahead, beyond the end of the epoch
     state = batches.get_state()
@@ -111,9 +111,9 @@ def test_what_was_read_ahead_comes_once_after_a_restore() -> None:
 
 
 def test_the_state_of_another_dataset_is_refused() -> None:
-    state = Batches(numbers(), tf).get_state()
+    state = DatasetBatches(numbers(), tf).get_state()
     with pytest.raises(InputError, match=r"data is another tf.data.Dataset than that of the checkpoint"):
-        Batches(tf.data.Dataset.range(40).map(lambda number: (number, number)).batch(5), tf).set_state(state)
+        DatasetBatches(tf.data.Dataset.range(40).map(lambda number: (number, number)).batch(5), tf).set_state(state)
 
 
 def model() -> Any:
@@ -155,7 +155,7 @@ def later(function: Callable[[Any], Any]) -> Any:
 def test_what_tensorflow_refuses_only_later_is_refused_at_the_start(data: Callable[[], Any], operation: str) -> None:
     """TensorFlow itself saves each of them at least once, at the start or between two batches."""
     with pytest.raises(InputError, match=rf"position TensorFlow cannot save: .*{operation} is stateful"):
-        Batches(data(), tf)
+        DatasetBatches(data(), tf)
 
 
 @pytest.mark.parametrize(
@@ -171,9 +171,9 @@ def test_what_tensorflow_refuses_only_later_is_refused_at_the_start(data: Callab
     ids=["cache", "sample", "interleave", "random", "filter", "endless"],
 )
 def test_what_can_be_saved_is_not_refused(make: Callable[[Any], Any]) -> None:
-    batches = Batches(make(tf.data.Dataset.range(40)).batch(5), tf)
+    batches = DatasetBatches(make(tf.data.Dataset.range(40)).batch(5), tf)
     state, rest = batches.get_state(), [batches.batch(step).tolist() for step in range(6)]
-    other = Batches(make(tf.data.Dataset.range(40)).batch(5), tf)
+    other = DatasetBatches(make(tf.data.Dataset.range(40)).batch(5), tf)
     other.set_state(state)
     assert [other.batch(step).tolist() for step in range(6)] == rest
 
@@ -224,7 +224,7 @@ def test_a_shuffle_without_a_seed_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"config\.first_batch_sha256 is .* there and .* here"):
         with keras_fit.run(tmp_path / "run", **given | {"data": numbers()}):
             pass
-    program = "import tensorflow as tf; from exact_resume.tf_data import Batches; Batches(tf.data.Dataset.range(9), tf)"
+    program = "import tensorflow as tf; from exact_resume.tf_data import DatasetBatches; DatasetBatches(tf.data.Dataset.range(9), tf)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert "InputError: TensorFlow has no seed, so a shuffle without one would have another order" in done.stderr
 
