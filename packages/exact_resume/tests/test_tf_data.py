@@ -224,7 +224,8 @@ def test_a_shuffle_without_a_seed_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"config\.first_batch_sha256 is .* there and .* here"):
         with keras_fit.run(tmp_path / "run", **given | {"data": numbers()}):
             pass
-    program = "import tensorflow as tf; from exact_resume.tf_data import DatasetBatches; DatasetBatches(tf.data.Dataset.range(9), tf)"
+    imports = "import tensorflow as tf; from exact_resume.tf_data import DatasetBatches"
+    program = f"{imports}; DatasetBatches(tf.data.Dataset.range(9), tf)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert "InputError: TensorFlow has no seed, so a shuffle without one would have another order" in done.stderr
 
