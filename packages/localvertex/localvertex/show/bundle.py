@@ -17,7 +17,9 @@ STYLES = (
 )
 _LICENSES = "vendor/licenses.txt"
 
-_COMMENT = re.compile(r"^[ \t]*(?:/\*\*.*?\*/|//[^\n]*)\n", re.M | re.S)
+_COMMENT = re.compile(r"^[ \t]*(?:/\*\*(?:(?!\*/).)*\*/|//[^\n]*)\n", re.M | re.S)
+"""A comment on lines of its own: one that gives the type of what follows it on its line stays."""
+
 _FROM = re.compile(r'^(import|export)\s*(\*|\{[^}]*\}|\w+)\s*from\s*"([^"]+)";', re.M)
 _NAMES = re.compile(r"\bexport\s*(\{[^}]*\});")
 _DEFAULT = re.compile(r"\bexport default ")

@@ -1,6 +1,11 @@
 """The scripts of the report as one: every module once, after what it imports, and nothing that ends the element."""
 
 import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
 
 from localvertex.show import bundle
 
@@ -22,6 +27,33 @@ def test_no_statement_of_a_module_is_left_and_nothing_ends_the_element() -> None
     assert re.findall(r"^(?:import|export)\b.*", script, re.M) == []
     assert re.findall(r"\bimport\(", script) == []
     assert re.findall(r"</script|<script|<!--|</style", bundle.script() + bundle.style(), re.I) == []
+
+
+def test_every_line_of_code_of_a_module_is_in_the_script() -> None:
+    """A comment that gives the type of what follows it once took a function with it."""
+    script = bundle.script()
+    names = re.findall(r"modules\['([^']+)'\] = \{\};$", script, re.M)
+    own = [each for each in names if not each.startswith("vendor/")]
+    assert len(own) > 20
+    for name in own:
+        is_comment = is_import = False
+        for line in (bundle.FOLDER / name).read_text().splitlines():
+            word = line.strip()
+            is_comment = is_comment or (word.startswith("/**") and "*/" not in word)
+            is_import = is_import or word.startswith(("import ", "export {"))
+            is_code = not is_comment and not is_import and not word.startswith(("//", "export ", "/**"))
+            if is_code:
+                assert line in script, f"{name}: {line}"
+            is_comment = is_comment and not word.endswith("*/")
+            is_import = is_import and not word.endswith(";")
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="Node is not installed")
+def test_the_script_is_javascript(tmp_path: Path) -> None:
+    path = tmp_path / "script.js"
+    path.write_text(bundle.script())
+    done = subprocess.run(["node", "--check", str(path)], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_the_licenses_of_the_packages_are_in_the_script() -> None:
