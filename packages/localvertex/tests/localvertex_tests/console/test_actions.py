@@ -3,6 +3,7 @@
 import json
 import signal
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -269,7 +270,9 @@ def test_a_run_whose_server_was_killed_while_it_stopped_is_stopping_and_then_can
     act(server, "left", "stop").raise_for_status()
     # They keep the lock of the run until the step ends or the grace time is over; here until the test continues them.
     for each in supervisors:
-        each.suspend()
+        # The process that forks steps ends with the stop.
+        with suppress(psutil.NoSuchProcess):
+            each.suspend()
     server.end(signal.SIGKILL)
     server = start_server()
     assert shown(server, "left") == {"CANCELLING"}
@@ -278,7 +281,8 @@ def test_a_run_whose_server_was_killed_while_it_stopped_is_stopping_and_then_can
     assert "is running" in reason(act(server, "left", "delete"))
     step.kill()
     for each in supervisors:
-        each.resume()
+        with suppress(psutil.NoSuchProcess):
+            each.resume()
     wait_until(lambda: shown(server, "left") == {"CANCELLED"})
     page = server.request("GET", "/local/runs/left").json()
     assert (page["error"], page["is_ending"]) == (None, False)
