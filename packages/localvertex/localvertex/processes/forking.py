@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from localvertex._base import linux
@@ -87,10 +88,16 @@ def program_of(command: Sequence[str], declared: Collection[str]) -> PythonProgr
     """
     if len(command) < 4 or [*command[:2]] != ["sh", "-ec"] or not _SCRIPT.fullmatch(command[2]):
         return None
-    nodes = ast.walk(parse_python(command[3]))
-    if any(isinstance(each, ast.Set | ast.SetComp) or getattr(each, "id", "") in _HASHED for each in nodes):
+    if _uses_hashes(command[3]):
         return None
     return None if _early(dict.fromkeys(declared, "")) else PythonProgram(source=command[3], arguments=(*command[4:],))
+
+
+@lru_cache(maxsize=128)
+def _uses_hashes(source: str) -> bool:
+    """Return whether code has something that depends on hashes; each iteration of a loop has the same code."""
+    nodes = ast.walk(parse_python(source))
+    return any(isinstance(each, ast.Set | ast.SetComp) or getattr(each, "id", "") in _HASHED for each in nodes)
 
 
 def _early(env: Mapping[str, str]) -> dict[str, str]:

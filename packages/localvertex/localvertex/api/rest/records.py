@@ -48,11 +48,12 @@ class StoredRecords:
 
     def signatures(self) -> dict[str, Signature]:
         """Return the signatures by id."""
-        found = self.store.signatures(self.collection)
-        for each, (text, changed_ns) in found.items():
-            other, other_changed_ns = self.other_files(each)
-            found[each] = f"{text} {other}", max(changed_ns, other_changed_ns)
-        return found
+        return {each: self._whole(each, own) for each, own in self.store.signatures(self.collection).items()}
+
+    def _whole(self, resource_id: str, own: Signature) -> Signature:
+        """Return the signature of all files of a resource, from that of its record."""
+        (text, changed_ns), (other, other_changed_ns) = own, self.other_files(resource_id)
+        return f"{text} {other}", max(changed_ns, other_changed_ns)
 
     def live(self, resource_id: str) -> str:
         """Return the present `Summary.live`."""
@@ -75,25 +76,19 @@ class StoredRecords:
 
     def resource(self, call: Call, resource_id: str) -> Resource | None:
         """Return a resource, a stand-in when its record is damaged, or None when lists do not contain it."""
-        try:
-            return self._list_view(resource_id).resource
-        except Damaged as error:
-            return self.stand_in(call, resource_id, str(error))
+        return self._view_or_stand_in(call, resource_id).resource
 
     def page_resource(self, call: Call, resource_id: str) -> Resource | None:
         """Return what `resource` returns; callers must not change it. Resources at rest are kept for the next page."""
-        other_text, other_changed_ns = self.other_files(resource_id)
-        text, changed_ns = self.store.signature(self.collection, resource_id)
-        key, whole = (self.collection, resource_id), f"{text} {other_text}"
-        if (kept := self.store.index.pages.get(key, whole)) is not None:
+        text, changed_ns = self._whole(resource_id, self.store.signature(self.collection, resource_id))
+        key = self.collection, resource_id
+        if (kept := self.store.index.pages.get(key, text)) is not None:
             return kept
-        try:
-            viewed = self._list_view(resource_id)
-        except Damaged as error:
-            return self.stand_in(call, resource_id, str(error))
-        is_settled = max(changed_ns, other_changed_ns) < time.time_ns() - SETTLED_NS
-        if viewed.resource and viewed.is_sound and viewed.is_final and is_settled and self.live_of(key[1]) == AT_REST:
-            self.store.index.pages.keep(key, whole, viewed.resource)
+        viewed = self._view_or_stand_in(call, resource_id)
+        is_settled = changed_ns < time.time_ns() - SETTLED_NS
+        is_at_rest = viewed.is_sound and viewed.is_final and is_settled and self.live_of(resource_id) == AT_REST
+        if viewed.resource and is_at_rest:
+            self.store.index.pages.keep(key, text, viewed.resource)
         return viewed.resource
 
     def get(self, call: Call) -> Resource:
@@ -121,6 +116,12 @@ class StoredRecords:
                 yield self.searchable(self.stand_in(call, resource_id, summary.damaged))
             elif summary.content is not None:
                 yield summary.content
+
+    def _view_or_stand_in(self, call: Call, resource_id: str) -> Viewed:
+        try:
+            return self._list_view(resource_id)
+        except Damaged as error:
+            return Viewed(resource=self.stand_in(call, resource_id, str(error)), is_sound=False)
 
     def _list_view(self, resource_id: str) -> Viewed:
         stored = self.store.read(self.collection, resource_id)
