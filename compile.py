@@ -14,6 +14,7 @@ from kfp.compiler import pipeline_spec_builder
 
 from components.container_image import PLACEHOLDER_IMAGE
 from components.release.serving_machines import check_deployment
+from components.train import fallbacks
 from components.train.machines import check
 from localvertex._base.userinput import cli, outputs, reading
 from localvertex._base.userinput.errors import UserError
@@ -26,6 +27,8 @@ from pipelines.training import training
 
 _BUILD = "gcloud builds submit --tag REGION-docker.pkg.dev/PROJECT/REPOSITORY/image-training-python ."
 _PIPELINES = {"image_training": image_training, "batch_prediction": batch_prediction, "training": training}
+_DEFAULT_MACHINE = "e2-standard-4"
+"""https://cloud.google.com/vertex-ai/docs/pipelines/machine-types, 2025-09-04."""
 _RUN_LOCALLY = "python -m localvertex run"
 _REQUIRED = {
     "batch_prediction": " --parameter source=FOLDER",
@@ -104,13 +107,28 @@ def _description(settings: Settings) -> list[str]:
     default = [step for step in others if step not in own]
     steps = {
         **own,
-        ", ".join(default): "Vertex AI Pipelines' default machine (e2-standard-4)",
+        ", ".join(default): f"Vertex AI Pipelines' default machine ({_DEFAULT_MACHINE})",
         "train": f"{settings.machines}; checked for {settings.region}",
+        **_fallback_lines(settings),
         "register": f"Model Registry of the region, served by {server}",
         "at the end": end,
     }
     width = max(map(len, steps))
     return [f"{step:<{width}} {machine}" for step, machine in steps.items()]
+
+
+def _fallback_lines(settings: Settings) -> dict[str, str]:
+    """Return the other machines of the training, and what it costs to look for them; nothing without fallbacks."""
+    _, *others = fallbacks.candidates(
+        fallbacks.overlaid({}, settings.fallbacks.fallbacks), settings.values, region=settings.region
+    )
+    if not others:
+        return {}
+    waits = sum(each.machines.max_wait_seconds for each in others) + settings.machines.max_wait_seconds
+    hours = (settings.machines.timeout_seconds + waits) / 3600
+    lines = {f"  or else, {index}.": str(each) for index, each in enumerate(others, 1)}
+    cost = f"a second machine ({_DEFAULT_MACHINE}) while it waits and trains, for at most {hours:,.0f} hours"
+    return lines | {"  and meanwhile": cost}
 
 
 def _next_commands(settings: Settings, path: pathlib.Path) -> list[str]:
@@ -137,6 +155,7 @@ def _compile(options: argparse.Namespace) -> int:
     names, settings = _names(options), Settings(**given, **read_settings(options.settings))
     place = {"image": settings.image, "region": settings.region}
     findings = check(settings.machines, **place) + check_steps(settings.steps, **place)
+    findings += fallbacks.check(settings.values, **place, check_machines=check)
     findings += check_deployment("deploy_endpoint", settings.serving, region=settings.region)
     files: dict[pathlib.Path, bytes] = {}
     for name in names:

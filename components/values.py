@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 from components.compare.criteria import Criteria
 from components.names import check_names
 from components.release.serving_machines import ServingMachines, check_deployment
+from components.train import fallbacks
 from components.train.machines import Machines, check
 from localvertex.machines import Finding
 from trainer.checkpoints.identity import check_run_label
@@ -41,7 +42,10 @@ def check_values(given: Mapping[str, Any], *, image: str, region: str) -> list[F
     check_run_label(str(values.get("run_label", "")))
     check_setting("prepare_engine", values.get("prepare_engine", LOCAL), ENGINES)
     findings = check_deployment(str(values.get("deploy_endpoint", "")), replicas_in(values), region=region)
-    return (check(machines, image=image, region=region) if machines else []) + findings
+    if machines:
+        findings += check(machines, image=image, region=region)
+        findings += fallbacks.check(values, image=image, region=region, check_machines=check)
+    return findings
 
 
 def machines_in(values: Mapping[str, Any]) -> Machines | None:

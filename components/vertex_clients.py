@@ -134,6 +134,7 @@ def _for_step(name: str, region: str, pipeline_root: str) -> Any:
 models = partial(_for_step, "ModelServiceClient")
 endpoints = partial(_for_step, "EndpointServiceClient")
 predictions = partial(_for_step, "PredictionServiceClient")
+jobs = partial(_for_step, "JobServiceClient")
 """Clients for a step, from its region and its pipeline root."""
 
 

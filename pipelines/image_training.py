@@ -91,8 +91,7 @@ def image_training(settings: Settings) -> Any:
             )
             plan_outputs = step(planned, settings.step_image).outputs
             with dsl.If(plan_outputs["has_nothing_new"] == False, name="something-new"):  # noqa: E712
-                train = training_job.train_unless_finished
-                trained = train(**inputs_of(train, values | plan_outputs))
+                trained = training_job.trained(settings, values | plan_outputs, fixed)
                 checkpoints = plan_outputs["checkpoint_directory"]
                 scored = evaluate(dataset=dataset, **inputs_of(evaluate, values | plan_outputs)).after(trained)
                 evaluated = step(scored, settings.image)

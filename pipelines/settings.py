@@ -12,6 +12,7 @@ from components.names import check_names
 from components.prepare.settings import PrepareSettings
 from components.release.serving_machines import ServingMachines
 from components.summary.webhook import secret_version
+from components.train.fallbacks import Fallbacks
 from components.train.machines import Machines
 from localvertex._base.userinput.errors import UserError
 from localvertex._base.userinput.reading import check_keys, read
@@ -113,6 +114,7 @@ class Settings:
     region: str = "us-central1"
     """Region that the machines are checked for; the compiled file runs wherever it is submitted."""
     machines: Machines = _DEFAULT_MACHINES
+    fallbacks: Fallbacks = dataclasses.field(default_factory=Fallbacks)
     steps: StepMachines = dataclasses.field(default_factory=StepMachines)
     preparing: PrepareSettings = dataclasses.field(default_factory=PrepareSettings)
     criteria: Criteria = dataclasses.field(default_factory=Criteria)
@@ -142,7 +144,9 @@ class Settings:
 
     def fixed(self, parameters: Collection[str]) -> dict[str, Any]:
         """Return the constants of machines, comparison, deployment and resources that are not parameters."""
-        groups = (self.machines, self.criteria, self.serving, self.resources)
+        # Without fallbacks the compiled file is the same as without this setting.
+        optional = [self.fallbacks] if self.fallbacks.fallbacks else []
+        groups = (self.machines, self.criteria, self.serving, self.resources, *optional)
         values = {name: value for group in groups for name, value in dataclasses.asdict(group).items()}
         return {name: value for name, value in values.items() if name not in parameters}
 
@@ -171,6 +175,11 @@ def read_settings(path: Path | None) -> dict[str, Any]:
     types = {name: type(value) for name, value in defaults.values.items()}
     try:
         check_keys(given, {name: int | float if kind is float else kind for name, kind in types.items()})
+        if given.get("fallbacks") and "timeout_seconds" not in given:
+            raise UserError(
+                "fallbacks is set without timeout_seconds, which bounds what all machines together may cost; add the "
+                "longest time that the training may take, e.g. timeout_seconds: 86400"
+            )
         for group, field in _fields():
             if field.name in given:
                 groups.setdefault(group, {})[field.name] = types[field.name](given[field.name])

@@ -63,8 +63,7 @@ def training(settings: Settings) -> Any:
         with dsl.ExitHandler(exit_task(settings), name="run"):
             of_plan = inputs_of(plan, values) | {"persistent_resource_id": resource}
             planned = step(plan(settings=fixed, **HERE, **of_plan), settings.step_image).outputs
-            train = training_job.train_with_labels_unless_finished
-            trained = train(**inputs_of(train, values | planned))
+            trained = training_job.trained(settings, values | planned, fixed)
             of_compare = inputs_of(compare, values | planned)
             compared = step(compare(**HERE, **of_compare).after(trained), settings.step_image)
             register(compared.outputs, settings, values | planned, export=export, record=record, deploy=deploy)

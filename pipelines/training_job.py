@@ -2,12 +2,17 @@
 
 import dataclasses
 import inspect
+from collections.abc import Mapping
 from typing import Any
 
 from google_cloud_pipeline_components.v1.custom_job import CustomTrainingJobOp
 from kfp import dsl
 
+from components.train.fallbacks import FIELDS, overlaid
+from components.train.train import train
 from pipelines import signature
+from pipelines.settings import Settings
+from pipelines.steps import inputs_of, step
 
 LOCATION = "{{$.pipeline_google_cloud_location}}"
 """Resolved at run time to the region of the pipeline job; some components would default to us-central1."""
@@ -58,3 +63,26 @@ train_with_labels_unless_finished = _job(
     signature.declare(_inputs, dataclasses.fields(_Labels), {"labels": inspect.Parameter.empty})(_graph)
 )
 """A second component, because an input for labels would appear in every compiled file of the image pipeline."""
+
+_RETRIES = 3
+"""Attempts of a step whose machine is lost; each finds the job of the attempt before it."""
+
+
+def trained(settings: Settings, values: Mapping[str, Any], fixed: Mapping[str, Any]) -> Any:
+    """Add the training of a run to the graph, and return its task.
+
+    Without fallbacks, Google's operation trains; with fallbacks, a step that creates one custom job after another.
+
+    Args:
+        settings: Settings of the compilation.
+        values: All settings, parameters of the pipeline and outputs of `plan`, by name.
+        fixed: Constants, as `plan` gets them.
+    """
+    if not settings.fallbacks.fallbacks:
+        job = train_with_labels_unless_finished if "labels" in values else train_unless_finished
+        return job(**inputs_of(job, values))
+    given = {"labels": {}, **values, "region": LOCATION, "settings": dict(fixed)}
+    given |= {"pipeline_root": dsl.PIPELINE_ROOT_PLACEHOLDER, "task": dsl.PIPELINE_TASK_ID_PLACEHOLDER}
+    given["candidates"] = overlaid({name: values[name] for name in FIELDS}, settings.fallbacks.fallbacks)
+    task = step(train(**inputs_of(train, given)), settings.step_image)
+    return task.set_display_name("train").set_retry(num_retries=_RETRIES)

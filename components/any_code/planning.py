@@ -13,7 +13,7 @@ from components.names import check_names
 from components.plan.report import report_plan
 from components.registry.registry import Registry
 from components.release.serving_machines import check_deployment
-from components.train import secret_variables
+from components.train import fallbacks, secret_variables
 from components.train.machines import Machines, check_any_code
 from components.values import from_values, machines_in, replicas_in
 from exact_resume.checkpoints import manifest, seal
@@ -65,6 +65,8 @@ def check(values: Mapping[str, Any], *, region: str) -> tuple[dict[str, Any], Ma
     goal_of(values)
     from_values(Criteria, values)
     findings = check_any_code(machines, image=request["image"], region=region)
+    # Any code may promise the same weights; `exact` belongs to this project's own trainer.
+    findings += fallbacks.check(values, image=request["image"], region=region, check_machines=check_any_code)
     findings += check_deployment(values["deploy_endpoint"], replicas_in(values), region=region)
     return request, machines, findings
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import fields
 from typing import Any
 
+from components.train.fallbacks import Candidate, candidates
 from components.train.machines import Machines
 from components.values import machines_in, replicas_in
 from localvertex._base.compiled.reader import read_pipeline
@@ -33,25 +34,44 @@ def plan_lines(job: dict[str, Any], location: Location) -> list[str]:
 
 def _training_lines(step: Step, steps: list[Step], location: Location) -> Iterator[str]:
     """Yield the machines of a step that runs a custom job, their quotas, and a warning where new projects have none."""
+    if "candidates" in step.inputs and "worker_pool_specs" in step.inputs:
+        for index, candidate in enumerate(_candidates(step, location)):
+            pools, name = _requests(candidate.machines.worker_pool_specs(image="", args=[])), step.name
+            strategy = candidate.machines.scheduling_strategy
+            yield from _requested(pools, strategy, candidate.region, name=f"{name}, fallback {index}" if index else name)
+        return
     payload = build(step) if step.is_google_cloud and step.argument("--type") == "CustomJob" else None
     if payload is None:
         return
-    spec, catalogue = mapping(payload.job.get("job_spec")), load_catalogue()
+    spec = mapping(payload.job.get("job_spec"))
     given = mapping(spec.get("scheduling")).get("strategy")
     strategy = given if isinstance(given, str) and given else "STANDARD"
     pools = _requests(spec.get("worker_pool_specs")) or _planned_machines(steps)
+    yield from _requested(pools, strategy, location.region, name=step.name)
+
+
+def _requested(pools: list[MachineRequest], strategy: str, region: str, *, name: str) -> Iterator[str]:
+    catalogue = load_catalogue()
     if not pools:
-        yield f"{step.name}: {_UNKNOWN}, {strategy}"
+        yield f"{name}: {_UNKNOWN}, {strategy}"
     for pool in pools:
         gpus = f"with {pool.accelerator_count} x {pool.accelerator_type}" if pool.accelerator_type else "without GPUs"
         each = " each" if pool.replica_count > 1 else ""
-        yield f"{step.name}: {pool.replica_count} x {pool.machine_type} {gpus}{each}, {strategy}"
+        yield f"{name}: {pool.replica_count} x {pool.machine_type} {gpus}{each}, {strategy}"
     for metric, units in quota_metrics(pools, scheduling_strategy=strategy, catalogue=catalogue).items():
-        yield f"  quota in {location.region}: {units:g} of {metric}"
+        yield f"  quota in {region}: {units:g} of {metric}"
     for kind in dict.fromkeys(pool.accelerator_type for pool in pools):
-        entry = catalogue.regions.get((kind, location.region))
+        entry = catalogue.regions.get((kind, region))
         if strategy == "STANDARD" and entry and entry.default_quota == "0":
             yield f"  new projects have a quota of 0 {kind} there: request an increase first"
+
+
+def _candidates(step: Step, location: Location) -> list[Candidate]:
+    """Return the machines on which a step with fallbacks may train."""
+    entries = step.inputs["candidates"].value
+    known = all(is_known(value) for entry in entries for value in entry.values())
+    settings = mapping(step.inputs["settings"].value)
+    return candidates(entries, settings, region=location.region) if known else []
 
 
 def _deployment_lines(step: Step, location: Location) -> Iterator[str]:

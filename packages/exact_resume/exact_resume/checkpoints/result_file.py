@@ -87,6 +87,18 @@ def read_result(checkpoint_directory: str) -> dict[str, Any] | None:
     return result if isinstance(result, dict) and seal.is_intact(result) else None
 
 
+def add(checkpoint_directory: str, **fields: Any) -> None:
+    """Add fields to the file of a run whose processes have all ended; where there is no intact file, do nothing.
+
+    Args:
+        checkpoint_directory: Local or gs://.
+        fields: What JSON can hold.
+    """
+    if (content := read_result(checkpoint_directory)) is not None:
+        sealed = seal.add_seal(seal.without(content) | fields)
+        storage.write_json(storage.join(checkpoint_directory, RESULT_FILE), sealed)
+
+
 def lost_best_message(step: int) -> str:
     """Return the message about a best checkpoint that is lost at the end of the run."""
     return (

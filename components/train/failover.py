@@ -1,0 +1,333 @@
+"""Trains one run over its candidates: one custom job after another, each of which resumes where the last one stopped.
+
+A step that is killed starts again and finds its job by its labels; the journey's file says what it was about to do.
+At most one job of a run trains: before a job is created, all others have ended.
+"""
+
+import dataclasses
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from components.train.custom_jobs import QUEUE, CustomJobs, Job, Refused
+from components.train.fallbacks import Candidate, Fallbacks
+from components.train.journey import CANCELLED, FAILED, FINISHED, INTERRUPTED, OTHER_RUN, PREEMPTED, Journey, Leg
+from trainer.command_line import TrainingError
+
+_CREATED_LATE_POLLS = 6
+"""How often a job is looked for whose creation was not confirmed."""
+_SILENT_SECONDS = 600.0
+"""How long calls are repeated while the service does not answer; the job trains meanwhile."""
+_REFUSALS = 3
+"""Requests that a quota refuses before it counts as a shortage: a limit of requests per minute is none."""
+
+
+class Stopped(BaseException):
+    """The pipeline cancels the step."""
+
+
+class Silent(TrainingError):
+    """The service has not answered for a while; its job trains on, and the next attempt of the step finds it."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Request:
+    """The training job of a run, without its machines."""
+
+    run_id: str
+    task: str
+    """Id of the pipeline's task, which stays the same when the step is retried."""
+    display_name: str
+    base_output_directory: str
+    image: str
+    command: list[str]
+    args: list[str]
+    env: dict[str, str]
+    labels: Mapping[str, str]
+    service_account: str
+    network: str
+    tensorboard: str
+    kms_key: str
+
+    def job(self, candidate: Candidate, labels: Mapping[str, str], *, timeout_seconds: float) -> dict[str, Any]:
+        """Return the CustomJob on the machines of a candidate."""
+        machines = candidate.machines
+        pools = machines.worker_pool_specs(image=self.image, args=self.args, command=self.command, env=self.env)
+        scheduling: dict[str, Any] = {
+            "strategy": machines.scheduling_strategy,
+            "timeout": f"{timeout_seconds:.0f}s",
+            "restart_job_on_worker_restart": machines.restart_job_on_worker_restart,
+        }
+        if machines.scheduling_strategy == "FLEX_START":
+            scheduling["max_wait_duration"] = f"{machines.max_wait_seconds}s"
+        spec = {
+            "worker_pool_specs": pools,
+            "scheduling": scheduling,
+            "base_output_directory": {"output_uri_prefix": self.base_output_directory},
+            "service_account": self.service_account,
+            "network": self.network,
+            "tensorboard": self.tensorboard,
+            "persistent_resource_id": machines.persistent_resource_id,
+        }
+        job: dict[str, Any] = {
+            "display_name": self.display_name,
+            "labels": {**self.labels, **labels},
+            "job_spec": {name: value for name, value in spec.items() if value},
+        }
+        return job | ({"encryption_spec": {"kms_key_name": self.kms_key}} if self.kms_key else {})
+
+
+class Failover:
+    """One step's training of a run.
+
+    Args:
+        request: What every job has.
+        candidates: Machines in the order in which they are tried.
+        limits: When a Spot machine is given up.
+        jobs: The service.
+        journey: The legs so far.
+        poll_seconds: Time between two looks at a job.
+        announce: Called with the present job after each change, and with a line of text for people.
+    """
+
+    def __init__(
+        self,
+        request: Request,
+        candidates: list[Candidate],
+        limits: Fallbacks,
+        *,
+        jobs: CustomJobs,
+        journey: Journey,
+        poll_seconds: float,
+        announce: Callable[[str, Job | None], None],
+    ) -> None:
+        self._request, self._candidates, self._limits = request, candidates, limits
+        self._jobs, self._journey, self._poll_seconds, self._announce = jobs, journey, poll_seconds, announce
+
+    def run(self) -> None:
+        """Train until the run is finished.
+
+        Raises:
+            TrainingError: The program failed, no candidate has machines, or the service did not answer.
+            Stopped: The step was cancelled.
+        """
+        try:
+            while self._run_leg().why != FINISHED:
+                pass
+        except Silent:
+            raise
+        except BaseException as error:
+            self._cancel_all(CANCELLED if isinstance(error, Stopped) else INTERRUPTED)
+            raise
+        self._journey.complete()
+
+    def _run_leg(self) -> Leg:
+        leg = self._next_leg()
+        job = self._find(leg)
+        if job is None and not leg.job:
+            leg, job = self._submit(leg)
+        if job is None:
+            return leg
+        if job.name != leg.job:
+            leg = self._journey.change(leg, job=job.name)
+        self._announce(f"candidate {leg.candidate}: {job.name} on {leg.machines}", job)
+        return self._watch(leg, job)
+
+    def _next_leg(self) -> Leg:
+        """Return the leg that has not ended, or a new one.
+
+        Raises:
+            TrainingError: An earlier attempt of this step has failed for good, no candidate is left, or no time.
+        """
+        own = self._journey.own
+        last = own[-1] if own else None
+        if last is not None and not last.why:
+            return last
+        if last is not None and last.why in (FINISHED, FAILED, CANCELLED):
+            # A retried step does not train again what has failed: that costs money, and ends in the same way.
+            if last.why == FINISHED:
+                return last
+            raise TrainingError(f"{last.job} has {last.why}: {last.message}")
+        index = 0 if last is None else last.candidate + (last.why not in (OTHER_RUN, INTERRUPTED))
+        if index >= len(self._candidates):
+            tried = "; ".join(map(str, own))
+            raise TrainingError(
+                f"there are no machines for this training ({tried}); run the pipeline again later, which resumes it, or "
+                "add fallbacks"
+            )
+        if self._seconds_left() <= 0:
+            raise TrainingError(
+                f"timeout_seconds, {self._timeout_seconds:.0f} s for all machines together, is used up; run the pipeline "
+                "again, which resumes the training, or set a longer one"
+            )
+        candidate = self._candidates[index]
+        leg = Leg(
+            task=self._request.task,
+            candidate=index,
+            attempt=1 + sum(each.candidate == index for each in own),
+            machines=str(candidate),
+            region=candidate.region,
+            submitted=time.time(),
+        )
+        return self._journey.add(leg)
+
+    @property
+    def _timeout_seconds(self) -> float:
+        return float(self._candidates[0].machines.timeout_seconds)
+
+    def _seconds_left(self) -> float:
+        return self._timeout_seconds - sum(leg.trained_seconds for leg in self._journey.own)
+
+    def _labels(self, leg: Leg) -> dict[str, str]:
+        own = {"candidate": str(leg.candidate), "attempt": str(leg.attempt)}
+        return {"run_id": self._request.run_id, "task": self._request.task, **own}
+
+    def _find(self, leg: Leg) -> Job | None:
+        """Return the job of a leg, active or not; further ones, whose creation was confirmed too late, are cancelled."""
+        found = self._listed(leg.region, **self._labels(leg))
+        own = next((job for job in found if job.name == leg.job), found[0] if found else None)
+        for other in found:
+            if other is not own and not other.has_ended:
+                self._jobs.cancel(other)
+        return own
+
+    def _listed(self, region: str, **labels: str) -> list[Job]:
+        """List jobs, and repeat that while the service does not answer.
+
+        Raises:
+            Silent: It did not answer for ten minutes.
+        """
+        start = time.monotonic()
+        while True:
+            try:
+                return self._jobs.labelled(region, **labels)
+            except TrainingError as error:
+                if time.monotonic() - start > _SILENT_SECONDS:
+                    raise Silent(str(error)) from error
+                time.sleep(self._poll_seconds)
+
+    def _others(self) -> list[Job]:
+        """Return the active jobs of this run that other tasks have created, in all regions."""
+        regions = dict.fromkeys(candidate.region for candidate in self._candidates)
+        found = [job for region in regions for job in self._listed(region, run_id=self._request.run_id)]
+        return [job for job in found if not job.has_ended and job.labels.get("task") != self._request.task]
+
+    def _wait_for_others(self) -> None:
+        is_announced = False
+        while others := self._others():
+            if not is_announced:
+                self._announce(f"{others[0].name} of another pipeline run trains this run; waiting for its end", None)
+                is_announced = True
+            time.sleep(self._poll_seconds)
+
+    def _submit(self, leg: Leg) -> tuple[Leg, Job | None]:
+        """Create the job of a leg; without one, the leg has ended.
+
+        Raises:
+            TrainingError: The service is not available.
+            Refused: It refuses the job, and that is not a shortage.
+        """
+        self._wait_for_others()
+        candidate = self._candidates[leg.candidate]
+        body = self._request.job(candidate, self._labels(leg), timeout_seconds=max(1.0, self._seconds_left()))
+        refusals = 0
+        while True:
+            leg = self._journey.change(leg, submitted=time.time()) if not refusals else leg
+            try:
+                job = self._jobs.create(leg.region, body)
+                break
+            except Refused as refused:
+                if lost := self._find_late(leg) if refused.error.may_have_arrived else None:
+                    job = lost
+                    break
+                refusals += 1
+                if refusals < _REFUSALS and (refused.shortage or refused.error.is_temporary):
+                    time.sleep(self._poll_seconds * 4**refusals)
+                    continue
+                if not refused.shortage:
+                    ended = self._journey.end(leg, why=FAILED, ended=time.time(), message=refused.error.line())
+                    raise TrainingError(f"the training job cannot be created: {refused.error.line()}") from refused
+                ended = self._journey.end(leg, why=refused.shortage, ended=time.time(), message=str(refused))
+                self._announce(str(ended), None)
+                return ended, None
+        # Two steps that create a job of the same run at the same time both see both jobs: the later one gives way.
+        if any((other.created, other.name) < (job.created, job.name) for other in self._others()):
+            leg = self._journey.change(leg, leaving=OTHER_RUN)
+        return leg, job
+
+    def _find_late(self, leg: Leg) -> Job | None:
+        for _ in range(_CREATED_LATE_POLLS):
+            time.sleep(self._poll_seconds)
+            if job := self._find(leg):
+                return job
+        return None
+
+    def _watch(self, leg: Leg, job: Job) -> Leg:
+        """Return the leg when its job has ended and the training may move on.
+
+        Raises:
+            TrainingError: The job failed, or was cancelled by somebody else.
+        """
+        last_ran = time.time() if job.started else leg.submitted
+        while not job.has_ended:
+            if job.started and not leg.started:
+                leg = self._journey.change(leg, started=job.started)
+            if not job.is_waiting:
+                last_ran = time.time()
+            if not leg.leaving and (reason := self._reason_to_leave(leg, job, waited_seconds=time.time() - last_ran)):
+                leg = self._journey.change(leg, leaving=reason)
+                self._announce(f"candidate {leg.candidate}: {reason}; {job.name} is cancelled", job)
+            if leg.leaving:
+                self._jobs.cancel(job)
+            time.sleep(self._poll_seconds)
+            found = self._find(leg) or self._jobs.get(job)
+            if found is None:
+                self._journey.end(leg, why=FAILED, ended=time.time(), message="the job was deleted")
+                raise TrainingError(f"{job.name} was deleted while it was training; run the pipeline again")
+            job = found
+        return self._end(self._journey.change(leg, started=job.started), job)
+
+    def _reason_to_leave(self, leg: Leg, job: Job, *, waited_seconds: float) -> str:
+        machines = self._candidates[leg.candidate].machines
+        if job.is_waiting and waited_seconds > machines.max_wait_seconds:
+            return QUEUE
+        if machines.scheduling_strategy != "SPOT":
+            return ""
+        since = time.time() - self._limits.preemption_window_seconds
+        starts = [event["time"] for event in self._journey.events(leg) if event["event"] == "start"]
+        restarts = [at for at in starts[1:] if at >= since]
+        return PREEMPTED if len(restarts) > self._limits.max_preemptions else ""
+
+    def _end(self, leg: Leg, job: Job) -> Leg:
+        has_logged = any(event["event"] == "start" for event in self._journey.events(leg))
+        ran_out = not job.started and job.ended - job.created >= self._candidates[leg.candidate].machines.max_wait_seconds
+        if job.has_succeeded:
+            why = FINISHED
+        elif leg.leaving:
+            why = leg.leaving
+        elif not has_logged and (job.shortage or (ran_out and job.state != "JOB_STATE_CANCELLED")):
+            why = job.shortage or QUEUE
+        else:
+            why = FAILED if job.state == "JOB_STATE_FAILED" else CANCELLED
+        leg = self._journey.end(leg, why=why, ended=job.ended, message=job.message)
+        self._announce(str(leg), job)
+        if why in (FAILED, CANCELLED):
+            text = job.message or f"it ended with {job.state}"
+            raise TrainingError(f"{job.name} on {leg.machines}: {text}")
+        return leg
+
+    def _cancel_all(self, why: str) -> None:
+        """Cancel the jobs of this task, wait until they have ended, and end the leg that has not."""
+        regions = dict.fromkeys(candidate.region for candidate in self._candidates)
+        start = time.monotonic()
+        while time.monotonic() - start < _SILENT_SECONDS:
+            jobs = [job for region in regions for job in self._jobs.labelled(region, task=self._request.task)]
+            active = [job for job in jobs if not job.has_ended]
+            if not active:
+                break
+            for job in active:
+                self._jobs.cancel(job)
+            time.sleep(self._poll_seconds)
+        for leg in self._journey.own:
+            if not leg.why:
+                self._journey.end(leg, why=why, ended=time.time(), message="the step was stopped")

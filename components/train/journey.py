@@ -1,0 +1,173 @@
+"""The journey of a training over several machines: a file in the run's folder, and what people see of it.
+
+The file is written before each step that costs money or ends a job, so that a step that is killed and starts again
+knows what it was about to do.
+"""
+
+import dataclasses
+import pathlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from exact_resume.checkpoints import result_file
+from exact_resume.events import log as event_log
+from exact_resume.files import storage
+from trainer.data.pages import page
+
+FILE = "journey.json"
+"""In the folder of the run, beside `checkpoints/`."""
+
+FINISHED, FAILED, CANCELLED = "finished", "failed", "cancelled"
+PREEMPTED, OTHER_RUN, INTERRUPTED = "preempted", "other run", "interrupted"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Leg:
+    """One job of a training: on one candidate, until it ends."""
+
+    task: str
+    """Id of the task whose step created it."""
+    candidate: int
+    """Place in the list of candidates; 0 is the first choice."""
+    attempt: int
+    """Counts the jobs of this candidate."""
+    machines: str
+    """The candidate in words."""
+    region: str
+    submitted: float
+    """Times are in seconds since 1970; 0 if it has not happened."""
+    job: str = ""
+    """Resource name; empty until the service has answered."""
+    started: float = 0.0
+    ended: float = 0.0
+    leaving: str = ""
+    """Why the job is being cancelled, written before the request."""
+    why: str = ""
+    """Why it ended: `finished`, `failed`, `cancelled`, or why the training moved on; empty while it has not ended."""
+    message: str = ""
+    """The service's text."""
+    first_step: int | None = None
+    last_step: int | None = None
+    """Steps that the event log has of it; None without a log."""
+
+    @property
+    def waited_seconds(self) -> float:
+        """From the request to its first start, or to its end without one."""
+        return max(0.0, (self.started or self.ended) - self.submitted)
+
+    @property
+    def trained_seconds(self) -> float:
+        """From its first start to its end."""
+        return max(0.0, self.ended - self.started) if self.started else 0.0
+
+    @property
+    def num_steps(self) -> int:
+        """Steps that it trained."""
+        return 0 if self.first_step is None or self.last_step is None else self.last_step - self.first_step + 1
+
+    def __str__(self) -> str:
+        """Return e.g. `candidate 1 (1 x g2-standard-8 ...): stockout after 20 s, no step (Resources ...)`."""
+        steps = f"steps {self.first_step} to {self.last_step}" if self.num_steps else "no step"
+        took = f"waited {self.waited_seconds:.0f} s, trained {self.trained_seconds:.0f} s, {steps}"
+        text = f" ({self.message})" if self.message else ""
+        return f"candidate {self.candidate} ({self.machines}): {self.why}; {took}{text}"
+
+
+class Journey:
+    """The legs of a run, of all tasks that trained it.
+
+    Args:
+        base_output_directory: Folder of the run, local or gs://.
+        task: The task whose legs this process writes.
+    """
+
+    def __init__(self, base_output_directory: str, task: str) -> None:
+        self._path = storage.join(base_output_directory, FILE)
+        self._checkpoints = storage.join(base_output_directory, "checkpoints/")
+        self._task = task
+        self.legs = _legs(storage.read_json(self._path))
+
+    @property
+    def own(self) -> list[Leg]:
+        """The legs of this task."""
+        return [leg for leg in self.legs if leg.task == self._task]
+
+    def add(self, leg: Leg) -> Leg:
+        """Write a new leg."""
+        self.legs.append(leg)
+        self._write()
+        return leg
+
+    def change(self, leg: Leg, **fields: Any) -> Leg:
+        """Write changes of a leg, and return it."""
+        changed = dataclasses.replace(leg, **fields)
+        self.legs[self.legs.index(leg)] = changed
+        self._write()
+        return changed
+
+    def end(self, leg: Leg, *, why: str, ended: float, message: str = "") -> Leg:
+        """Write how a leg ended, with the steps that it trained."""
+        lines = [event for event in self.events(leg) if event["event"] == "steps"]
+        first = min((int(event["first_step"]) for event in lines), default=None)
+        last = max((int(event["last_step"]) for event in lines), default=None)
+        return self.change(leg, why=why, ended=ended, message=message, first_step=first, last_step=last)
+
+    def events(self, leg: Leg) -> list[dict[str, Any]]:
+        """Return what the primary replica has logged since a leg was submitted."""
+        events, _ = event_log.read_complete(self._checkpoints)
+        return [each for each in events if each["replica"] == event_log.PRIMARY and each["time"] >= leg.submitted]
+
+    def complete(self) -> None:
+        """Add the journey to `result.json`, if the training wrote one in the format of exact_resume."""
+        result_file.add(self._checkpoints, journey=[shown(leg) for leg in self.legs])
+
+    def _write(self) -> None:
+        storage.write_json(self._path, {"legs": [dataclasses.asdict(leg) for leg in self.legs]})
+
+
+def shown(leg: Leg) -> dict[str, Any]:
+    """Return the fields of a leg that a reader of `result.json` needs."""
+    return {
+        "candidate": leg.candidate,
+        "machines": leg.machines,
+        "job": leg.job,
+        "waited_seconds": round(leg.waited_seconds, 3),
+        "trained_seconds": round(leg.trained_seconds, 3),
+        "first_step": leg.first_step,
+        "last_step": leg.last_step,
+        "why": leg.why,
+        "message": leg.message,
+    }
+
+
+def write_page(path: str, run_id: str, legs: Sequence[Leg]) -> None:
+    """Write the page of a journey."""
+    columns = ["candidate", "machines", "waited", "trained", "steps", "why it ended", "the service's text"]
+    rows = [
+        [
+            str(leg.candidate),
+            leg.machines,
+            f"{leg.waited_seconds:.0f} s",
+            f"{leg.trained_seconds:.0f} s",
+            f"{leg.first_step} to {leg.last_step}" if leg.num_steps else "-",
+            leg.why or "running",
+            leg.message,
+        ]
+        for leg in legs
+    ]
+    states = ["good" if leg.why == FINISHED else "bad" if leg.why in (FAILED, CANCELLED) else "warn" for leg in legs]
+    table = page.Table(title="Machines", columns=columns, rows=rows, states=states)
+    content = page.render(title="Journey of the training", subtitle=f"Run {run_id}.", blocks=[table])
+    pathlib.Path(path).write_text(content, encoding="utf-8")
+
+
+def _legs(content: Any) -> list[Leg]:
+    """Return the legs of a file; none of a damaged one, whose jobs their labels still find."""
+    entries = content.get("legs") if isinstance(content, Mapping) else None
+    names = {field.name for field in dataclasses.fields(Leg)}
+    required = {field.name for field in dataclasses.fields(Leg) if field.default is dataclasses.MISSING}
+    return [
+        Leg(**entry)
+        for entry in (entries if isinstance(entries, list) else [])
+        if isinstance(entry, dict) and required <= entry.keys() <= names
+    ]
