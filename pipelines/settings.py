@@ -145,8 +145,8 @@ class Settings:
     def fixed(self, parameters: Collection[str]) -> dict[str, Any]:
         """Return the constants of machines, comparison, deployment and resources that are not parameters."""
         # Without fallbacks the compiled file is the same as without this setting.
-        optional = [self.fallbacks] if self.fallbacks.fallbacks else []
-        groups = (self.machines, self.criteria, self.serving, self.resources, *optional)
+        groups: list[Any] = [self.machines, self.criteria, self.serving, self.resources]
+        groups += [self.fallbacks] if self.fallbacks.fallbacks else []
         values = {name: value for group in groups for name, value in dataclasses.asdict(group).items()}
         return {name: value for name, value in values.items() if name not in parameters}
 

@@ -126,6 +126,8 @@ class Failover:
         job = self._find(leg)
         if job is None and not leg.job:
             leg, job = self._submit(leg)
+        if job is None and leg.job:
+            raise self._deleted(leg)
         if job is None:
             return leg
         if job.name != leg.job:
@@ -152,13 +154,13 @@ class Failover:
         if index >= len(self._candidates):
             tried = "; ".join(map(str, own))
             raise TrainingError(
-                f"there are no machines for this training ({tried}); run the pipeline again later, which resumes it, or "
-                "add fallbacks"
+                f"there are no machines for this training ({tried}); run the pipeline again later, which resumes it, "
+                "or add fallbacks"
             )
         if self._seconds_left() <= 0:
             raise TrainingError(
-                f"timeout_seconds, {self._timeout_seconds:.0f} s for all machines together, is used up; run the pipeline "
-                "again, which resumes the training, or set a longer one"
+                f"timeout_seconds, {self._timeout_seconds:.0f} s for all machines together, is used up; run the "
+                "pipeline again, which resumes the training, or set a longer one"
             )
         candidate = self._candidates[index]
         leg = Leg(
@@ -178,12 +180,18 @@ class Failover:
     def _seconds_left(self) -> float:
         return self._timeout_seconds - sum(leg.trained_seconds for leg in self._journey.own)
 
+    @property
+    def _regions(self) -> list[str]:
+        """The regions in which jobs of this run may be; an earlier version of the pipeline may have had others."""
+        own = [candidate.region for candidate in self._candidates]
+        return [*dict.fromkeys([*own, *(leg.region for leg in self._journey.legs)])]
+
     def _labels(self, leg: Leg) -> dict[str, str]:
         own = {"candidate": str(leg.candidate), "attempt": str(leg.attempt)}
         return {"run_id": self._request.run_id, "task": self._request.task, **own}
 
     def _find(self, leg: Leg) -> Job | None:
-        """Return the job of a leg, active or not; further ones, whose creation was confirmed too late, are cancelled."""
+        """Return the job of a leg, active or not; cancel further ones, whose creation was confirmed too late."""
         found = self._listed(leg.region, **self._labels(leg))
         own = next((job for job in found if job.name == leg.job), found[0] if found else None)
         for other in found:
@@ -208,8 +216,7 @@ class Failover:
 
     def _others(self) -> list[Job]:
         """Return the active jobs of this run that other tasks have created, in all regions."""
-        regions = dict.fromkeys(candidate.region for candidate in self._candidates)
-        found = [job for region in regions for job in self._listed(region, run_id=self._request.run_id)]
+        found = [job for region in self._regions for job in self._listed(region, run_id=self._request.run_id)]
         return [job for job in found if not job.has_ended and job.labels.get("task") != self._request.task]
 
     def _wait_for_others(self) -> None:
@@ -282,10 +289,15 @@ class Failover:
             time.sleep(self._poll_seconds)
             found = self._find(leg) or self._jobs.get(job)
             if found is None:
-                self._journey.end(leg, why=FAILED, ended=time.time(), message="the job was deleted")
-                raise TrainingError(f"{job.name} was deleted while it was training; run the pipeline again")
+                raise self._deleted(leg)
             job = found
         return self._end(self._journey.change(leg, started=job.started), job)
+
+    def _deleted(self, leg: Leg) -> TrainingError:
+        self._journey.end(leg, why=FAILED, ended=time.time(), message="the job was deleted")
+        return TrainingError(
+            f"{leg.job} was deleted before its end; run the pipeline again, which resumes the training"
+        )
 
     def _reason_to_leave(self, leg: Leg, job: Job, *, waited_seconds: float) -> str:
         machines = self._candidates[leg.candidate].machines
@@ -300,7 +312,9 @@ class Failover:
 
     def _end(self, leg: Leg, job: Job) -> Leg:
         has_logged = any(event["event"] == "start" for event in self._journey.events(leg))
-        ran_out = not job.started and job.ended - job.created >= self._candidates[leg.candidate].machines.max_wait_seconds
+        ran_out = (
+            not job.started and job.ended - job.created >= self._candidates[leg.candidate].machines.max_wait_seconds
+        )
         if job.has_succeeded:
             why = FINISHED
         elif leg.leaving:
@@ -318,10 +332,9 @@ class Failover:
 
     def _cancel_all(self, why: str) -> None:
         """Cancel the jobs of this task, wait until they have ended, and end the leg that has not."""
-        regions = dict.fromkeys(candidate.region for candidate in self._candidates)
         start = time.monotonic()
         while time.monotonic() - start < _SILENT_SECONDS:
-            jobs = [job for region in regions for job in self._jobs.labelled(region, task=self._request.task)]
+            jobs = [job for region in self._regions for job in self._jobs.labelled(region, task=self._request.task)]
             active = [job for job in jobs if not job.has_ended]
             if not active:
                 break

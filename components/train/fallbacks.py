@@ -41,7 +41,7 @@ _DAY_SECONDS = 24 * 3600
 class Fallbacks:
     """Settings of a training over several machines; without `fallbacks` the others mean nothing."""
 
-    fallbacks: list[dict[str, Any]] = setting(
+    fallbacks: list[dict[str, Any]] = setting(  # noqa: RUF009
         "Machines to try in this order where there are none; docs/fallbacks.md. Not tried on Vertex AI yet.",
         [_ENTRY],
         default_factory=list,
@@ -93,8 +93,10 @@ def overlaid(first: Mapping[str, Any], fallbacks: Sequence[Mapping[str, Any]]) -
         fallbacks: What each other candidate changes.
     """
     # A fallback to CPUs says so by the empty type.
-    changes = [({"accelerator_count": 0} if entry.get("accelerator_type") == "" else {}) | entry for entry in fallbacks]
-    return [dict(first), *({**first, **entry} for entry in changes)]
+    without = {"accelerator_count": 0}
+    return [dict(first)] + [
+        {**first, **(without if entry.get("accelerator_type") == "" else {}), **entry} for entry in fallbacks
+    ]
 
 
 def candidates(entries: Sequence[Mapping[str, Any]], values: Mapping[str, Any], *, region: str) -> list[Candidate]:
@@ -145,7 +147,8 @@ def check(
             if str(values.get("exact", "")).lower() == "true" and candidate.devices != first.devices:
                 raise UserError(
                     f"it has {_devices(candidate)}, and the first machines have {_devices(first)}; with exact=true a "
-                    "training continues only on the same kind and number of devices: change the fallback or set exact=false"
+                    "training continues only on the same kind and number of devices: change the fallback, or set "
+                    "exact=false"
                 )
             findings += check_machines(candidate.machines, image=image, region=candidate.region)
     regions = [each.region for each in others if each.region != region]
@@ -171,8 +174,8 @@ def _check_region(own: str, region: str, values: Mapping[str, Any]) -> None:
     for name in _REGIONAL if own != region else ():
         if values.get(name):
             raise UserError(
-                f"region is {own}, but {name} is {values[name]}, which a training in another region than {region} cannot "
-                f"use; leave out region in the fallback, or {name} in the settings"
+                f"region is {own}, but {name} is {values[name]}, which a training in another region than {region} "
+                f"cannot use; leave out region in the fallback, or {name} in the settings"
             )
 
 

@@ -33,6 +33,6 @@ def train(
     other inputs are fields of the training job.
     """
     inputs = dict(locals())
-    from components.train.train_step import report_errors, train as train_on_candidates
+    from components.train.on_candidates import report_errors, train as train_on_candidates
 
     report_errors(train_on_candidates)(**inputs | {"journey": journey.path})

@@ -38,7 +38,9 @@ def _training_lines(step: Step, steps: list[Step], location: Location) -> Iterat
         for index, candidate in enumerate(_candidates(step, location)):
             pools, name = _requests(candidate.machines.worker_pool_specs(image="", args=[])), step.name
             strategy = candidate.machines.scheduling_strategy
-            yield from _requested(pools, strategy, candidate.region, name=f"{name}, fallback {index}" if index else name)
+            yield from _requested(
+                pools, strategy, candidate.region, name=f"{name}, fallback {index}" if index else name
+            )
         return
     payload = build(step) if step.is_google_cloud and step.argument("--type") == "CustomJob" else None
     if payload is None:
@@ -68,7 +70,7 @@ def _requested(pools: list[MachineRequest], strategy: str, region: str, *, name:
 
 def _candidates(step: Step, location: Location) -> list[Candidate]:
     """Return the machines on which a step with fallbacks may train."""
-    entries = step.inputs["candidates"].value
+    entries = [{name: step.fill(value) for name, value in entry.items()} for entry in step.inputs["candidates"].value]
     known = all(is_known(value) for entry in entries for value in entry.values())
     settings = mapping(step.inputs["settings"].value)
     return candidates(entries, settings, region=location.region) if known else []

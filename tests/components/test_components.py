@@ -27,6 +27,7 @@ FILES = sorted(
         "release/deploy",
         "release/record",
         "summary/summary",
+        "train/train",
     )
 )
 

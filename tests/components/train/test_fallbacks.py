@@ -32,7 +32,10 @@ def findings_of(*entries: dict[str, Any], **values: Any) -> list[Finding]:
         ({"scheduling_strategy": "CHEAP"}, "fallbacks[0]: "),
         ({"accelerator_type": "NVIDIA_TESLA_T4"}, "fallbacks[0]: "),
         ({"region": "us-centrall1"}, "fallbacks[0]: "),
-        ({"machine_type": "a3-highgpu-8g", "accelerator_type": "NVIDIA_H100_80GB", "accelerator_count": 2}, "fallbacks[0]: "),
+        (
+            {"machine_type": "a3-highgpu-8g", "accelerator_type": "NVIDIA_H100_80GB", "accelerator_count": 2},
+            "fallbacks[0]: ",
+        ),
         ({"scheduling_strategy": "FLEX_START"}, ""),
         ({"region": "europe-west4"}, ""),
         (A100, ""),
@@ -90,16 +93,21 @@ def test_the_processor_of_an_exact_run_without_gpus_stays_the_same() -> None:
 
 def test_other_regions_are_reported_once() -> None:
     found = findings_of({"region": "europe-west4"}, {"region": "us-east1"}, {"region": "europe-west4", **A100})
-    assert [each.message for each in found if each.rule == "other-region"] == [
-        "in europe-west4, us-east1 the training reads data and writes checkpoints in the bucket of us-central1, which is "
-        "slower, and Google charges for the traffic between regions"
-    ]
+    (message,) = [each.message for each in found if each.rule == "other-region"]
+    assert message == (
+        "in europe-west4, us-east1 the training reads data and writes checkpoints in the bucket of us-central1, which "
+        "is slower, and Google charges for the traffic between regions"
+    )
 
 
 def test_a_candidate_has_what_it_does_not_change() -> None:
     entries = overlaid(
         {**L4, "accelerator_count": "1", "scheduling_strategy": "SPOT"},
-        [{"scheduling_strategy": "STANDARD"}, {"region": "us-east1", **A100}, {"accelerator_type": "", "machine_type": "n1-standard-8"}],
+        [
+            {"scheduling_strategy": "STANDARD"},
+            {"region": "us-east1", **A100},
+            {"accelerator_type": "", "machine_type": "n1-standard-8"},
+        ],
     )
     found = candidates(entries, {"boot_disk_size_gb": 200}, region="us-central1")
     assert list(map(str, found)) == [

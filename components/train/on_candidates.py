@@ -1,5 +1,6 @@
 """What the step `train` does with its inputs: it trains over its candidates, and shows the journey."""
 
+import dataclasses
 import json
 import pathlib
 import signal
@@ -11,7 +12,6 @@ from components.train import journey as journeys
 from components.train.custom_jobs import CustomJobs, Job
 from components.train.failover import Failover, Request, Stopped
 from components.train.fallbacks import Fallbacks, candidates as candidates_of
-from components.values import from_values
 from localvertex._base.step_endpoint import is_local_step
 from localvertex._base.userinput.cli import one_line
 from trainer.command_line import report_errors as report_errors  # a component imports it from here
@@ -81,7 +81,7 @@ def train(
     failover = Failover(
         request,
         candidates_of(candidates, settings, region=region),
-        from_values(Fallbacks, settings),
+        Fallbacks(**{field.name: settings[field.name] for field in dataclasses.fields(Fallbacks)}),
         jobs=CustomJobs(pipeline_root),
         journey=legs,
         poll_seconds=_LOCAL_POLL_SECONDS if is_local_step() else _POLL_SECONDS,

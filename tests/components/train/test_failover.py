@@ -1,0 +1,217 @@
+"""A training over several machines, on real jobs of `localvertex serve`: one job at a time, found again, never left."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from exact_resume.files import storage
+from localvertex._base import step_endpoint
+from vertex_testing.server import Server
+
+ROOT = Path(__file__).parents[3]
+SPOT = {"machine_type": "n1-standard-4", "scheduling_strategy": "SPOT"}
+STANDARD = {"machine_type": "n1-standard-4", "scheduling_strategy": "STANDARD"}
+ELSEWHERE = {**STANDARD, "region": "europe-west4"}
+
+RUN = "import json, sys; from components.train.on_candidates import train; train(**json.load(sys.stdin))"
+
+Step = Callable[..., subprocess.Popen[str]]
+
+
+@pytest.fixture
+def start(server: Server, reachable: None, tmp_path: Path) -> Iterator[Step]:
+    """Start the step `train` of a task with a program, as its container does."""
+    steps: list[subprocess.Popen[str]] = []
+
+    def start_step(
+        program: str, *candidates: dict[str, Any], task: str = "7", **settings: Any
+    ) -> subprocess.Popen[str]:
+        limits = {"timeout_seconds": 600, "fallbacks": [SPOT], "max_preemptions": 3, "preemption_window_seconds": 60}
+        pools = [{"container_spec": {"image_uri": "any/image", "command": [sys.executable, "-c"], "args": [program]}}]
+        inputs = {
+            "journey": str(tmp_path / "journey.html"),
+            "gcp_resources": str(tmp_path / "gcp_resources"),
+            "is_finished": False,
+            "worker_pool_specs": pools,
+            "candidates": [{"accelerator_count": "0", "replica_count": "1", **each} for each in candidates],
+            "labels": {"team": "vision"},
+            "display_name": "training",
+            "run_id": tmp_path.name[:40],
+            "base_output_directory": str(tmp_path / "run"),
+            "service_account": "",
+            "network": "",
+            "tensorboard": "",
+            "kms_key": "",
+            "task": task,
+            "region": "us-central1",
+            "pipeline_root": str(server.work_dir),
+            "settings": {**limits, **settings},
+        }
+        (tmp_path / "inputs.json").write_text(json.dumps(inputs))
+        with (tmp_path / "inputs.json").open() as given:
+            step = subprocess.Popen(
+                [sys.executable, "-c", RUN],
+                stdin=given,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                cwd=ROOT,
+                env=os.environ | {step_endpoint.MARKER: str(tmp_path)},
+            )
+        steps.append(step)
+        return step
+
+    yield start_step
+    for step in steps:
+        if step.poll() is None:
+            step.kill()
+        step.communicate()
+    for job in jobs(server, tmp_path):
+        server.call("POST", f"customJobs/{job['name'].rpartition('/')[2]}:cancel", {})
+
+
+def jobs(server: Server, tmp_path: Path) -> list[dict[str, Any]]:
+    """Return the jobs of the run of a test, in all regions, the oldest first."""
+    found = []
+    for region in ("us-central1", "europe-west4"):
+        path = f"/v1/projects/local-project/locations/{region}/customJobs?filter=labels.run_id={tmp_path.name[:40]}"
+        found += server.request("GET", path).json().get("customJobs", [])
+    return sorted(found, key=lambda job: str(job["createTime"]))
+
+
+def legs(tmp_path: Path) -> list[dict[str, Any]]:
+    return list(storage.read_json(tmp_path / "run/journey.json")["legs"])
+
+
+def wait_for(condition: Callable[[], Any]) -> Any:
+    deadline = time.monotonic() + 60
+    while not (found := condition()):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    return found
+
+
+def running(server: Server, tmp_path: Path) -> Any:
+    return wait_for(lambda: [job for job in jobs(server, tmp_path) if job["state"] == "JOB_STATE_RUNNING"])[0]
+
+
+def test_a_training_ends_on_the_first_machine(start: Step, server: Server, tmp_path: Path) -> None:
+    step = start("print('trained')", STANDARD, ELSEWHERE)
+    out, err = step.communicate(timeout=60)
+    assert step.returncode == 0, err
+    (job,) = jobs(server, tmp_path)
+    assert job["labels"] == {
+        "team": "vision",
+        "run_id": tmp_path.name[:40],
+        "task": "7",
+        "candidate": "0",
+        "attempt": "1",
+    }
+    assert job["jobSpec"]["scheduling"]["timeout"] == "600s"
+    resources = json.loads((tmp_path / "gcp_resources").read_text())["resources"]
+    assert resources == [
+        {"resourceType": "CustomJob", "resourceUri": f"https://us-central1-aiplatform.googleapis.com/v1/{job['name']}"}
+    ]
+    assert [leg["why"] for leg in legs(tmp_path)] == ["finished"]
+    assert "candidate 0 (1 x n1-standard-4 without GPUs, STANDARD in us-central1): finished; waited" in out
+    assert "finished" in (tmp_path / "journey.html").read_text()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "RESOURCE_EXHAUSTED: OOM when allocating tensor with shape[1024,1024]",
+        "429 The following quota metrics exceed quota limits: aiplatform.googleapis.com/custom_model_training_cpus",
+        "Resources are insufficient in region: us-central1.",
+    ],
+)
+def test_an_error_of_the_program_is_no_shortage_whatever_it_says(
+    start: Step, server: Server, tmp_path: Path, text: str
+) -> None:
+    for _ in range(2):
+        # The second attempt of the step, as the pipeline retries it, trains nothing again.
+        step = start(f"import sys; print({text!r}, file=sys.stderr); sys.exit(8)", STANDARD, ELSEWHERE)
+        _, err = step.communicate(timeout=60)
+        assert step.returncode == 1
+        assert text in err.splitlines()[-1] or "exit" in err.splitlines()[-1]
+        assert len(jobs(server, tmp_path)) == 1
+    assert [leg["why"] for leg in legs(tmp_path)] == ["failed"]
+
+
+def test_a_killed_step_finds_its_job(start: Step, server: Server, tmp_path: Path) -> None:
+    step = start("import time; time.sleep(4)", STANDARD)
+    job = running(server, tmp_path)
+    step.kill()
+    step.wait()
+    again = start("import time; time.sleep(4)", STANDARD)
+    _, err = again.communicate(timeout=60)
+    assert again.returncode == 0, err
+    assert [each["name"] for each in jobs(server, tmp_path)] == [job["name"]]
+    assert [leg["why"] for leg in legs(tmp_path)] == ["finished"]
+
+
+def test_a_step_killed_before_the_answer_finds_its_job(start: Step, server: Server, tmp_path: Path) -> None:
+    step = start("import time; time.sleep(4)", STANDARD)
+    job = running(server, tmp_path)
+    step.kill()
+    step.wait()
+    content = storage.read_json(tmp_path / "run/journey.json")
+    content["legs"][0]["job"] = ""
+    storage.write_json(tmp_path / "run/journey.json", content)
+    again = start("import time; time.sleep(4)", STANDARD)
+    assert again.communicate(timeout=60)[1] == ""
+    assert [each["name"] for each in jobs(server, tmp_path)] == [job["name"]]
+
+
+def test_a_cancelled_step_leaves_no_job(start: Step, server: Server, tmp_path: Path) -> None:
+    step = start("import time; time.sleep(60)", STANDARD, ELSEWHERE)
+    running(server, tmp_path)
+    step.send_signal(signal.SIGTERM)
+    out, err = step.communicate(timeout=60)
+    assert step.returncode == 143, err
+    assert out.splitlines()[-1] == "stopped: the training job is cancelled"
+    assert [job["state"] for job in jobs(server, tmp_path)] == ["JOB_STATE_CANCELLED"]
+    assert [leg["why"] for leg in legs(tmp_path)] == ["cancelled"]
+
+
+def test_a_job_that_somebody_cancels_is_not_trained_again(start: Step, server: Server, tmp_path: Path) -> None:
+    step = start("import time; time.sleep(60)", STANDARD, ELSEWHERE)
+    number = running(server, tmp_path)["name"].rpartition("/")[2]
+    server.call("POST", f"customJobs/{number}:cancel", {}).raise_for_status()
+    _, err = step.communicate(timeout=60)
+    assert step.returncode == 1
+    assert "JOB_STATE_CANCELLED" in err.splitlines()[-1]
+    assert len(jobs(server, tmp_path)) == 1
+
+
+def test_two_pipeline_runs_of_one_training_take_turns(start: Step, server: Server, tmp_path: Path) -> None:
+    program = "import os, time; time.sleep(2)"
+    one = start(program, STANDARD)
+    running(server, tmp_path)
+    two = start(program, ELSEWHERE, task="8")
+    for step in (one, two):
+        assert step.communicate(timeout=60)[1] == ""
+        assert step.returncode == 0
+    first, second = jobs(server, tmp_path)
+    assert first["endTime"] <= second["createTime"]
+
+
+def test_a_deleted_job_is_a_failure(start: Step, server: Server, tmp_path: Path) -> None:
+    step = start("pass", STANDARD)
+    assert step.communicate(timeout=60)[1] == ""
+    content = storage.read_json(tmp_path / "run/journey.json")
+    content["legs"][0]["why"] = ""
+    storage.write_json(tmp_path / "run/journey.json", content)
+    (job,) = jobs(server, tmp_path)
+    server.call("DELETE", f"customJobs/{job['name'].rpartition('/')[2]}").raise_for_status()
+    again = start("pass", STANDARD)
+    assert again.communicate(timeout=60)[1]
+    assert again.returncode == 1
