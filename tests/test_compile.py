@@ -84,6 +84,75 @@ def test_the_yaml_is_that_of_kfps_compiler_except_for_line_breaks_in_texts(
         assert re.sub(r"\s+|\\", "", own) == re.sub(r"\s+|\\", "", theirs)
 
 
+FALLBACKS = [{"scheduling_strategy": "SPOT"}, {"region": "europe-west4"}]
+
+
+def test_an_empty_list_of_fallbacks_changes_no_byte(compile_pipeline: Compile, tmp_path: pathlib.Path) -> None:
+    compile_pipeline(output="one")
+    assert compile_pipeline(output="two", fallbacks=[], max_preemptions=9).returncode == 0
+    for path in (tmp_path / "one").iterdir():
+        assert path.read_bytes() == (tmp_path / "two" / path.name).read_bytes()
+
+
+@pytest.mark.parametrize("name", ["image_training", "training"])
+def test_fallbacks_replace_googles_operation_by_a_step_with_all_candidates(
+    compile_pipeline: Compile, tmp_path: pathlib.Path, name: str
+) -> None:
+    done = compile_pipeline(name, f"--image={IMAGE}", fallbacks=FALLBACKS, timeout_seconds=3600)
+    assert done.returncode == 0, done.stderr
+    assert "slower, and Google charges for the traffic between regions" in done.stderr
+    spec = json.loads((tmp_path / f"build/{name}.json").read_text())
+    assert "custom_job.launcher" not in json.dumps(spec)
+    found = [
+        task
+        for component in spec["components"].values()
+        for key, task in component.get("dag", {}).get("tasks", {}).items()
+        if key == "train"
+    ]
+    (train,) = found
+    inputs = train["inputs"]["parameters"]
+    candidates = inputs["candidates"]["runtimeValue"]["constant"]
+    assert [each.get("region", "") for each in candidates] == ["", "", "europe-west4"]
+    assert [each["scheduling_strategy"] == "SPOT" for each in candidates] == [False, True, False]
+    # A retried attempt has the id of the first one, by which it finds its job.
+    assert inputs["task"]["runtimeValue"]["constant"] == "{{$.pipeline_task_uuid}}"
+    assert train["retryPolicy"]["maxRetryCount"] == 3
+
+
+def test_what_a_fallback_may_cost_is_printed(compile_pipeline: Compile) -> None:
+    done = compile_pipeline("image_training", fallbacks=FALLBACKS, timeout_seconds=7200, max_wait_seconds=3600)
+    assert "or else, 2.  " in done.stdout
+    assert "a second machine (e2-standard-4) while it waits and trains, for at most 5 hours" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"fallbacks": FALLBACKS}, "fallbacks is set without timeout_seconds, which bounds what all machines"),
+        ({"fallbacks": [{"machine_type": "g2-standard-9"}], "timeout_seconds": 60}, "fallbacks[0]: "),
+        ({"fallbacks": {"region": "us-east1"}, "timeout_seconds": 60}, "fallbacks is {'region': 'us-east1'}; expected"),
+        (
+            {
+                "fallbacks": FALLBACKS,
+                "timeout_seconds": 60,
+                "service_account": "training@p.iam.gserviceaccount.com",
+                "tensorboard": "projects/1/locations/us-central1/tensorboards/2",
+            },
+            "fallbacks[1]: region is europe-west4, but tensorboard is projects/1",
+        ),
+    ],
+    ids=["timeout", "machine", "kind", "region"],
+)
+def test_wrong_fallbacks_write_nothing(
+    compile_pipeline: Compile, tmp_path: pathlib.Path, settings: dict[str, Any], words: str
+) -> None:
+    done = compile_pipeline(**settings)
+    assert done.returncode == 2
+    assert words in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not (tmp_path / "build").exists()
+
+
 def test_json_and_yaml_hold_the_same_spec(compile_pipeline: Compile, tmp_path: pathlib.Path) -> None:
     compile_pipeline()
     as_json = json.loads((tmp_path / "build/image_training.json").read_text())
