@@ -25,6 +25,7 @@ _FILE = "status.json"
 class JobState(StrEnum):
     """States as the API's JobState names them."""
 
+    QUEUED = "JOB_STATE_QUEUED"
     PENDING = "JOB_STATE_PENDING"
     RUNNING = "JOB_STATE_RUNNING"
     SUCCEEDED = "JOB_STATE_SUCCEEDED"

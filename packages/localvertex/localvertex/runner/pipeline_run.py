@@ -134,7 +134,7 @@ class PipelineRun:
         if hold is not None:
             self._record.begin(self.run_dir)
         self._hold = hold or run_folder.create(self.run_dir, file, self._record.begin)
-        self._processes.hold = self._hold.fileno()
+        self._processes.holds.append(self._hold.fileno())
 
     def _new_context(self, job: dict[str, str], options: Options, given: tuple[Path, ...]) -> Context:
         return Context(

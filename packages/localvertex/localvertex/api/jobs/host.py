@@ -1,13 +1,12 @@
 """This machine as a host of jobs: it checks custom jobs, and runs them and the trials of tuning jobs."""
 
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 
 from localvertex._base.json_object import JsonObject
 from localvertex._base.lines import WriteLine
 from localvertex.api.jobs.collection import RunningJob
 from localvertex.api.rest.store import Store
-from localvertex.api.steps.reach import Reach
 from localvertex.containers.serving.machine import Machine
 from localvertex.credentials.isolation import IsolatedCredentials, NoCredentials
 from localvertex.jobs import CustomJob, FaultLedger, JobStatus, Outcome, Workspace, images, read_job, run_job
@@ -68,7 +67,8 @@ class JobHost:
                 choice=self.choice,
                 buckets=Buckets(root=self.buckets),
             )
-            with (self._options.server or Reach()).open_endpoint(machine, running.warn):
+            server = self._options.server
+            with server.open_endpoint(machine, running.warn) if server else nullcontext():
                 yield machine, ledger
         for text in ledger.unused:
             running.warn(text)
