@@ -149,6 +149,10 @@ class Attempt:
         """Return whether a path leads to what is hidden from the step."""
         return self.context.processes.mask.hides(path, self.readable)
 
+    def report(self, text: str) -> None:
+        """Show the user an event of this step."""
+        self.context.report(f"{self.scope.task['pipeline_task_name']}: {text}")
+
     def warn(self, text: str) -> None:
         """Report a line about this step, and add it to the record of the run."""
         self.context.warnings.add(f"{self.label}: {text}")

@@ -16,7 +16,7 @@ from localvertex._base.json_object import JsonObject
 from localvertex._base.userinput import atomic_write
 from localvertex.executors.attempt import Attempt
 from localvertex.executors.custom_job import JOB_FILE, run
-from localvertex.jobs import CustomJob, JobStatus, Outcome, images, read_job
+from localvertex.jobs import CustomJob, JobStatus, Outcome, StepLedger, images, read_job
 from localvertex.machines import custom_job_fields
 from localvertex.processes import logs
 from localvertex.processes.processes import Processes
@@ -78,6 +78,8 @@ class StepJobs:
     """The first attempt at the step."""
     pools: list[JsonObject]
     candidates: list[Candidate]
+    ledger: StepLedger
+    """A fault that has happened in one of its jobs does not happen in the next."""
     _created: dict[str, _Created] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _is_closed: bool = False
@@ -86,27 +88,24 @@ class StepJobs:
     def of(cls, attempt: Attempt) -> "StepJobs | None":
         """Return the jobs that a step may create; None for a step that creates none."""
         inputs = attempt.executor_input.get("inputs", {}).get("parameterValues", {})
-        pools, candidates = inputs.get(_POOLS), inputs.get(_CANDIDATES)
-        if attempt.context.api is None or not (_has_objects(pools) and _has_objects(candidates)):
+        if attempt.context.api is None or not creates_jobs(inputs):
             return None
         of_run = {"region": attempt.context.region}
-        named = [of_run | {name: each[name] for name in each if each[name]} for each in candidates]
-        return cls(attempt=attempt, pools=_read(pools), candidates=[*map(Candidate.of, named)])
+        named = [of_run | {name: each[name] for name in each if each[name]} for each in inputs[_CANDIDATES]]
+        ledger = StepLedger(attempt.context.fault_ledger)
+        return cls(attempt=attempt, pools=_read(inputs[_POOLS]), candidates=[*map(Candidate.of, named)], ledger=ledger)
 
     @property
     def run(self) -> str:
         """The unique number of the run."""
         return self.attempt.context.job["pipeline_job_uuid"]
 
-    def report(self, text: str) -> None:
-        """Report an event under the name of the step."""
-        self.attempt.context.report(f"{self.attempt.scope.task['pipeline_task_name']}: {text}")
-
     def read(self, message: JsonObject, region: str) -> CustomJob:
         """Check a CustomJob message, and build the job.
 
         Raises:
             NotGranted: The step may not create it.
+            QuotaExceeded: There is no quota for it.
             TaskFailed: The service would refuse it, or it cannot run here.
         """
         context = self.attempt.context
@@ -126,6 +125,7 @@ class StepJobs:
             raise NotGranted(f"{found} is not one of its candidates, which are: {known}")
         if context.processes.mask.hides(job.base_output_directory, self.attempt.readable):
             raise NotGranted(f"base_output_directory {job.base_output_directory} is hidden from it")
+        self.ledger.shortages.check_quota(job, self.attempt.report)
         return job
 
     def _check_pools(self, pools: list[JsonObject]) -> None:
@@ -190,7 +190,8 @@ class StepJobs:
         text = attempt.context.credentials.secrets.remove(json.dumps(message))
         atomic_write.write_text(attempt.folder / JOB_FILE, text)
         logs.add(attempt.log, f"custom job {job.display_name!r} as {name}")
-        context = replace(attempt.context, processes=processes)
+        faults = self.ledger.left(attempt.context.faults)
+        context = replace(attempt.context, processes=processes, faults=faults, fault_ledger=self.ledger)
         return run(job, replace(attempt, context=context, report_custom_job=report), context.project)
 
     def close(self) -> None:
@@ -204,8 +205,10 @@ class StepJobs:
             each.end.result()
 
 
-def _has_objects(value: object) -> bool:
-    return isinstance(value, list) and bool(value) and all(isinstance(each, dict) for each in value)
+def creates_jobs(inputs: Mapping[str, Any]) -> bool:
+    """Return whether a step with these parameters creates jobs."""
+    lists = [inputs.get(each) for each in (_POOLS, _CANDIDATES)]
+    return all(isinstance(each, list) and each and all(isinstance(one, dict) for one in each) for each in lists)
 
 
 def _read(pools: list[JsonObject]) -> list[JsonObject]:

@@ -150,7 +150,7 @@ class PipelineRun:
             warnings=Warnings(listener=self._display.on_warning, texts=list(self._earlier.get("warnings", []))),
             report=self._display.on_report,
             use_cache=options.use_cache,
-            faults=options.faults,
+            faults=options.replica_faults,
             fault_ledger=FaultLedger(options.faults),
             output_directory=job["pipeline_root"] if job["pipeline_root"] != str(self.work_dir) else "",
             buckets=self._buckets,

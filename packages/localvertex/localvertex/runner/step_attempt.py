@@ -17,7 +17,7 @@ from localvertex.executors import find_executor, has_replicas
 from localvertex.executors.attempt import Attempt
 from localvertex.executors.context import Context
 from localvertex.executors.launcher import vertex_uri
-from localvertex.executors.step_jobs import StepJobs
+from localvertex.executors.step_jobs import StepJobs, creates_jobs
 from localvertex.store import executor_files, registry
 from localvertex.store.models.reading import UPLOADED_BY
 from localvertex.store.steps import cache as step_cache
@@ -171,7 +171,8 @@ def _cache_key(task: Task, executor: Container | Importer, context: Context) -> 
     if task.component.bigquery:
         return ""
     # A cached job would not have the requested faults.
-    if context.faults and has_replicas(executor):
+    has_jobs = has_replicas(executor) or creates_jobs(task.inputs.parameters)
+    if has_jobs and (context.faults or context.fault_ledger.shortages.given):
         return ""
     # The user's files, and not the copies of one run.
     buckets = replace(context.buckets, copies=None)

@@ -44,7 +44,7 @@ class RunningJob:
 
     def __init__(self, resource: Resource, folder: Path, log: WriteLine, owner: StepJobs | None = None) -> None:
         self.resource, self.folder, self.owner = resource, folder, owner
-        self._log = owner.report if owner else log
+        self._log = owner.attempt.report if owner else log
         self.number, self.name = folder.name, f"{folder.parent.name}/{folder.name}"
         self.hold = run_folder.lock(folder)
         """Held until the last process of the job has ended, even when this server is killed."""

@@ -1,5 +1,8 @@
 """The collection customJobs of the API: worker pools run as processes of this machine."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from localvertex._base.lines import WriteLine
 from localvertex.api.jobs.collection import JobCollection, RunningJob, failed
 from localvertex.api.jobs.host import JobHost
@@ -10,7 +13,7 @@ from localvertex.api.rest.records import Resource
 from localvertex.api.rest.store import Store
 from localvertex.errors import TaskFailed
 from localvertex.executors.step_jobs import NotGranted
-from localvertex.jobs import CustomJob, JobState, JobStatus, Outcome
+from localvertex.jobs import CustomJob, JobState, JobStatus, Outcome, QuotaExceeded
 from localvertex.jobs.status import FINAL_STATES, StatusFile
 from localvertex.runner.engine import Options
 
@@ -31,7 +34,7 @@ class StepCustomJobs(JobCollection):
         if (owner := call.jobs) is None:
             raise _refused("CreateCustomJob", "it has no such inputs")
         try:
-            with refusing(Status.INVALID_ARGUMENT, TaskFailed):
+            with _refusing():
                 job = owner.read(message, call.location.region)
             return self._start(call.location, message, lambda each: self._run_owned(each, job), owner=owner).resource
         except NotGranted as error:
@@ -103,8 +106,9 @@ class CustomJobs(StepCustomJobs):
             ApiError: The service would refuse it, or it cannot run here.
         """
         warnings: list[str] = []
-        with refusing(Status.INVALID_ARGUMENT, TaskFailed):
+        with _refusing():
             job = self.host.read(message, location.region, warnings.append)
+            self.host.shortages.check_quota(job, self._log)
         return self._start(location, message, lambda running: self._run(running, job, location.project), warnings)
 
     def _run(self, running: RunningJob, job: CustomJob, project: str) -> Resource:
@@ -124,8 +128,17 @@ def _end_of(outcome: Outcome) -> Resource:
     """Return the last fields of a job."""
     if outcome.state is not JobState.FAILED:
         return {"state": str(outcome.state)}
+    if outcome.is_shortage:
+        return failed(Status.RESOURCE_EXHAUSTED, outcome.error)
     # The service reports a failing user program as an invalid argument.
     return failed(Status.ABORTED if outcome.exit_code is None else Status.INVALID_ARGUMENT, outcome.error)
+
+
+@contextmanager
+def _refusing() -> Iterator[None]:
+    """Refuse a job as the service does."""
+    with refusing(Status.INVALID_ARGUMENT, TaskFailed), refusing(Status.RESOURCE_EXHAUSTED, QuotaExceeded):
+        yield
 
 
 def _refused(method: str, reason: str) -> ApiError:

@@ -34,6 +34,8 @@ class JobHost:
         self.buckets = options.gcs_root.absolute() if options.gcs_root else self._work_dir / _BUCKETS
         """The folder that has one folder per bucket."""
         self.choice = options.container_choice
+        self.shortages = FaultLedger(options.faults).shortages
+        """Those of all jobs of clients."""
 
     def read(self, message: JsonObject, region: str, warn: WriteLine) -> CustomJob:
         """Check a CustomJob message, and build the job.
@@ -55,7 +57,7 @@ class JobHost:
 
         Yields what its processes find, and what notes which faults happen to it.
         """
-        ledger = FaultLedger(self._options.faults)
+        ledger = FaultLedger(self._options.faults, self.shortages)
         running.processes.mask = self._options.mask(self._work_dir, [self.buckets])
         if text := running.processes.mask.warning:
             running.warn(text)
@@ -107,7 +109,7 @@ class JobHost:
             warn=lambda text: running.warn(f"{prefix}{text}"),
             report=lambda text: running.report(f"{prefix}{text}"),
             cancel=trial.cancel if trial else running.processes.stopped,
-            injected=self._options.faults,
+            injected=self._options.replica_faults,
             ledger=ledger,
             gpus=trial.gpus if trial else None,
         )
