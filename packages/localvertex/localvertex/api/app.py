@@ -149,6 +149,7 @@ def _call_of(request: Request, body: bytes, access: Access) -> Call:
         repeated={name: request.query_params.getlist(name) for name in request.query_params},
         body=content_of(body),
         run=access.run_of(request.headers.get("authorization")) or "",
+        jobs=access.jobs_of(request.headers.get("authorization")),
     )
 
 

@@ -3,11 +3,12 @@
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from localvertex._base.json_object import JsonObject
 from localvertex._base.lines import WriteLine
 from localvertex.containers.serving.machine import Machine
+from localvertex.credentials.step_file import StepFile
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +36,15 @@ class ApiAccess(Protocol):
             machine: The processes of the run, and the work folder with the registry.
             warn: Called with each problem, as a line of text.
             run: The unique number of the run, which the models that they upload get.
+        """
+        ...
+
+    def grant(self, jobs: Any, machine: Machine) -> AbstractContextManager[StepFile | None]:
+        """Let the processes of one step create jobs: yield their file of the endpoint; None if there is no endpoint.
+
+        Args:
+            jobs: The `StepJobs` that they may create.
+            machine: The processes of the run.
         """
         ...
 

@@ -14,6 +14,7 @@ from localvertex.containers import leftovers, memory
 from localvertex.containers.call import Prepared
 from localvertex.containers.mounts import artifact_paths
 from localvertex.containers.stand_ins import StandIn
+from localvertex.credentials.step_file import StepFile
 from localvertex.errors import TaskFailed
 from localvertex.executors.context import Context
 from localvertex.jobs import JobStatus
@@ -49,6 +50,13 @@ class Attempt:
     """Receives the peak memory of the step's process."""
     report_custom_job: Callable[[JobStatus], None]
     """Receives the status of the step's custom job."""
+    own_endpoint: StepFile | None = None
+    """How a step that creates jobs finds the API; None: as all steps of the run."""
+
+    @property
+    def step_file(self) -> StepFile:
+        """Return how the step finds the API."""
+        return self.own_endpoint or self.context.credentials.step_file
 
     @property
     def container(self) -> Container:
@@ -141,6 +149,10 @@ class Attempt:
         """Return whether a path leads to what is hidden from the step."""
         return self.context.processes.mask.hides(path, self.readable)
 
+    def report(self, text: str) -> None:
+        """Show the user an event of this step."""
+        self.context.report(f"{self.scope.task['pipeline_task_name']}: {text}")
+
     def warn(self, text: str) -> None:
         """Report a line about this step, and add it to the record of the run."""
         self.context.warnings.add(f"{self.label}: {text}")
@@ -160,7 +172,7 @@ class Attempt:
         env |= {
             name: self.resolve(self.context.buckets.to_local_paths(value)) for name, value in self.container.env.items()
         }
-        env = self.context.credentials.environment(env, declared=self.container.env.keys())
+        env = self.step_file.add_to(self.context.credentials.environment(env, declared=self.container.env.keys()))
         bin_folder = self.stand_in.python.path.parent
         return env | {IMAGES: self.context.images, "PATH": f"{bin_folder}{os.pathsep}{env.get('PATH', os.defpath)}"}
 

@@ -55,6 +55,7 @@ class CustomJobExecutor(LauncherExecutor):
         name = f"projects/{project}/locations/{location}/customJobs/{attempt.scope.task['pipeline_task_uuid']}"
         write_resource(attempt, options, "CustomJob", name, location)
         logs.add(attempt.log, f"custom job {custom_job.display_name!r} as {name}")
+        attempt.context.fault_ledger.shortages.check_quota(custom_job, attempt.report)
         outcome = run(custom_job, attempt, project)
         if outcome.state is JobState.CANCELLED:
             raise Cancelled
@@ -79,7 +80,7 @@ def read(payload: JsonObject, attempt: Attempt, location: str) -> CustomJob:
 
 def run(job: CustomJob, attempt: Attempt, project: str, trial: TrialRun | None = None) -> Outcome:
     """Run a job in the folder of the task or trial, and report its events under the task's name."""
-    context, name = attempt.context, attempt.scope.task["pipeline_task_name"]
+    context = attempt.context
     folder = trial.folder if trial else attempt.folder
     context.buckets.check_writable(job.base_output_directory)
     executor_files.write_rows(attempt.component, folder)
@@ -98,7 +99,7 @@ def run(job: CustomJob, attempt: Attempt, project: str, trial: TrialRun | None =
         containers=context.containers,
         observe=trial.observe if trial else attempt.report_custom_job,
         warn=context.warnings.add,
-        report=lambda text: context.report(f"{name}: {f'trial {trial.id}: ' if trial else ''}{text}"),
+        report=lambda text: attempt.report(f"trial {trial.id}: {text}" if trial else text),
         cancel=trial.cancel if trial else context.processes.stopped,
         injected=context.faults,
         ledger=context.fault_ledger,

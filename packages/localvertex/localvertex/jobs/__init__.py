@@ -7,7 +7,8 @@ Replicas become processes with the environment that the service gives them, rest
 """
 
 from localvertex.jobs.faults.faults import Fault
-from localvertex.jobs.faults.ledger import FaultLedger
+from localvertex.jobs.faults.ledger import FaultLedger, StepLedger
+from localvertex.jobs.faults.shortages import QuotaExceeded, Shortage, Shortages
 from localvertex.jobs.job import CustomJob, Pool, Replica, read_job
 from localvertex.jobs.run import run_job
 from localvertex.jobs.status import JobState, JobStatus, Outcome, ReplicaStatus, Workspace
@@ -20,8 +21,12 @@ __all__ = [
     "JobStatus",
     "Outcome",
     "Pool",
+    "QuotaExceeded",
     "Replica",
     "ReplicaStatus",
+    "Shortage",
+    "Shortages",
+    "StepLedger",
     "Workspace",
     "read_job",
     "run_job",

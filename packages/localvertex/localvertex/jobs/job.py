@@ -1,5 +1,6 @@
 """A custom job: its pools, replicas and scheduling, read from a CustomJob message and checked."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +14,7 @@ from localvertex.containers.choice import Choice
 from localvertex.containers.stand_ins import StandIn
 from localvertex.errors import TaskFailed
 from localvertex.machines import Finding, check_custom_job, custom_job_fields
+from localvertex.machines.job.schema import OLD_STRATEGIES
 from localvertex.values import facts
 
 ROLES = ("chief", "worker", "ps", "evaluator")
@@ -22,6 +24,10 @@ PRIMARY = "workerpool0-0"
 
 _DEFAULT_TIMEOUT_SECONDS = facts.number("limit.timeout_seconds")
 """The service's default (Scheduling.timeout of google-cloud-aiplatform 1.165.1)."""
+
+_DEFAULT_MAX_WAIT_SECONDS = facts.number("limit.max_wait_seconds")
+
+_UNSPECIFIED = "STRATEGY_UNSPECIFIED"
 
 _REDUCTION_SERVER = "reductionserver"
 """Part of the image name of Google's gradient reducer, which exists only in that image."""
@@ -44,6 +50,7 @@ class Pool:
     arguments: tuple[str, ...]
     env: dict[str, str]
     machine_type: str = ""
+    accelerator_type: str = ""
     num_gpus: int = 0
     """GPUs of each replica."""
     is_python_package: bool = False
@@ -88,7 +95,9 @@ class Scheduling:
     """When a job restarts, and how long it may take."""
 
     timeout_seconds: float = _DEFAULT_TIMEOUT_SECONDS
-    is_spot: bool = False
+    strategy: str = "STANDARD"
+    max_wait_seconds: float = _DEFAULT_MAX_WAIT_SECONDS
+    """How long a job of strategy FLEX_START waits for machines."""
     disable_retries: bool = False
     restart_job_on_worker_restart: bool = False
 
@@ -103,18 +112,26 @@ class Scheduling:
         def is_set(name: str) -> bool:
             return fields.get(name) in (True, "true")
 
-        disable_retries = is_set("disable_retries")
+        disable_retries, max_wait = is_set("disable_retries"), str(fields.get("max_wait_duration", ""))
         timeout_seconds = float(str(fields.get("timeout", "")).removesuffix("s") or 0)
         if timeout_seconds < 0:
             text = f"scheduling.timeout {timeout_seconds:g}s: expected a positive duration, or leave it out"
             raise TaskFailed(text, is_retryable=False)
+        strategy = str(fields.get("strategy", _UNSPECIFIED))
         return cls(
             timeout_seconds=timeout_seconds or _DEFAULT_TIMEOUT_SECONDS,
-            is_spot=fields.get("strategy") == "SPOT",
+            strategy="STANDARD" if strategy == _UNSPECIFIED else OLD_STRATEGIES.get(strategy, strategy),
+            # The API reference: with 0 it waits without limit.
+            max_wait_seconds=float(max_wait.removesuffix("s")) or math.inf if max_wait else _DEFAULT_MAX_WAIT_SECONDS,
             disable_retries=disable_retries,
             # The API reference: disable_retries overrides it to false.
             restart_job_on_worker_restart=is_set("restart_job_on_worker_restart") and not disable_retries,
         )
+
+    @property
+    def is_spot(self) -> bool:
+        """Whether its machines can be preempted."""
+        return self.strategy == "SPOT"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,6 +155,9 @@ class CustomJob:
     """The base output directory as replicas see it, where that is another text."""
     spec: JsonObject = field(default_factory=dict)
     """The CustomJobSpec in the API's snake_case, as replicas receive it."""
+    region: str = ""
+    candidate: str = ""
+    """Its label `candidate`, by which a step that creates jobs numbers its choices."""
     trial: TrialVariables | None = None
     """Set for the trial of a hyperparameter tuning job."""
 
@@ -147,7 +167,7 @@ class CustomJob:
         return tuple(Replica(pool=pool, index=index) for pool in self.pools for index in range(pool.num_replicas))
 
     @classmethod
-    def of(cls, message: JsonObject, choice: Choice) -> "CustomJob":
+    def of(cls, message: JsonObject, choice: Choice, region: str) -> "CustomJob":
         """Build it from a CustomJob message whose fields have been read and checked.
 
         Raises:
@@ -165,6 +185,8 @@ class CustomJob:
             scheduling=Scheduling.of(spec.get("scheduling", {})),
             base_output_directory=spec.get("base_output_directory", {}).get("output_uri_prefix", ""),
             spec=spec,
+            region=region,
+            candidate=message.get("labels", {}).get("candidate", ""),
         )
 
 
@@ -193,7 +215,7 @@ def read_job(
     for finding in findings:
         if finding.rule not in _QUIET_RULES:
             warn(_sentence(finding))
-    return CustomJob.of(custom_job_fields(message), choice or Choice())
+    return CustomJob.of(custom_job_fields(message), choice or Choice(), region)
 
 
 def _sentence(finding: Finding) -> str:
@@ -250,6 +272,7 @@ def _pool_of(number: int, fields: JsonObject, choice: Choice) -> Pool:
         arguments=() if direct else arguments,
         env=_variables(number, container.get("env", ())),
         machine_type=fields.get("machine_spec", {}).get("machine_type", ""),
+        accelerator_type=fields.get("machine_spec", {}).get("accelerator_type", ""),
         num_gpus=int(fields.get("machine_spec", {}).get("accelerator_count", 0)),
         is_python_package=bool(package),
         package_uris=tuple(package.get("package_uris", ())),

@@ -26,12 +26,9 @@ from localvertex.jobs.job import CustomJob
 from localvertex.jobs.replica_process import Exit, ReplicaProcess
 from localvertex.jobs.restart_rules import Decision, Restarts, Verdict
 from localvertex.jobs.stalls import StallWatch
-from localvertex.jobs.status import PERMANENT, EventKind, JobEvent, JobState, JobStatus, Outcome
+from localvertex.jobs.status import LOG, PERMANENT, EventKind, JobEvent, JobState, JobStatus, Outcome
 from localvertex.processes import logs
 from localvertex.processes.network.loopback import LoopbackPorts
-
-_LOG = "log.txt"
-"""The job's own log, in its folder; a pipeline's step has the same file."""
 
 _POLL_SECONDS = 0.05
 """How long a fault, a cancellation or the timeout may go unnoticed. The end of a process wakes the loop at once."""
@@ -59,7 +56,7 @@ class JobRun:
         disturb: Disturb,
     ) -> None:
         self._job, self._replicas, self._events, self._restarts = job, replicas, events, restarts
-        self._log_file, self._observe, self._report = folder / _LOG, observe, report
+        self._log_file, self._observe, self._report = folder / LOG, observe, report
         self._cancel, self._id = cancel, uuid4().hex
         self._injector = FaultInjector(
             FaultClock(faults, events),

@@ -25,7 +25,7 @@ from localvertex.jobs.replica_command import ReplicaCommands
 from localvertex.jobs.replica_process import ReplicaProcess
 from localvertex.jobs.replicas import JobRun
 from localvertex.jobs.restart_rules import Restarts
-from localvertex.jobs.status import JobStatus, Outcome, Workspace
+from localvertex.jobs.status import EventKind, JobEvent, JobState, JobStatus, Outcome, Workspace
 from localvertex.processes.network.metadata_server import MetadataServer
 from localvertex.processes.processes import Processes
 from localvertex.values.buckets import Buckets
@@ -66,6 +66,7 @@ def run_job(
 
     Raises:
         TaskFailed: The job could not be started.
+        Cancelled: It was cancelled before its replicas started.
     """
     ledger = ledger or FaultLedger()
     base = job.base_output_directory
@@ -77,6 +78,11 @@ def run_job(
     if not job.scheduling.is_spot and any(fault.action is faults.Action.PREEMPT for fault in injected):
         warn(faults.NOT_SPOT)
     workspace.folder.mkdir(parents=True, exist_ok=True)
+    cancel = cancel or threading.Event()
+    if error := ledger.shortages.wait(job, workspace.folder, cancel=cancel, observe=observe, report=report):
+        event = JobEvent(kind=EventKind.STATE, text=error, phase=JobState.FAILED)
+        observe(status := JobStatus(state=JobState.FAILED, events=(event,)))
+        return Outcome(status=status, error=error, is_shortage=True)
     if any(pool.is_reduction_server for pool in job.pools):
         warn("Reduction Server does not run locally; the workers reduce gradients without it")
     with ExitStack() as servers:
@@ -101,7 +107,7 @@ def run_job(
                 folder=workspace.folder,
                 observe=observe,
                 report=report,
-                cancel=cancel or threading.Event(),
+                cancel=cancel,
                 disturb=disturb,
             ).execute()
         finally:

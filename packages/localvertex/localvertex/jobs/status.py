@@ -21,10 +21,14 @@ from localvertex.values.buckets import Buckets
 
 _FILE = "status.json"
 
+LOG = "log.txt"
+"""The job's own log, in its folder; a pipeline's step has the same file."""
+
 
 class JobState(StrEnum):
     """States as the API's JobState names them."""
 
+    QUEUED = "JOB_STATE_QUEUED"
     PENDING = "JOB_STATE_PENDING"
     RUNNING = "JOB_STATE_RUNNING"
     SUCCEEDED = "JOB_STATE_SUCCEEDED"
@@ -143,6 +147,8 @@ class Outcome:
     """The exit code of the replica that decided the outcome."""
     is_permanent: bool = False
     """Whether running the same job again would end the same way."""
+    is_shortage: bool = False
+    """Whether it has found no machines."""
 
     @property
     def state(self) -> JobState:

@@ -50,7 +50,7 @@ class Process:
         covered: Covered,
         sink: Sink,
         grace_seconds: float,
-        hold: int | None,
+        holds: Sequence[int],
         clean_up: list[str],
         fork: Fork | None,
     ) -> None:
@@ -63,7 +63,7 @@ class Process:
         """The most memory that its processes had together, when it has ended; 0 if unknown."""
         self.discarded: list[str] = []
         """A line for each entry of the work folder that was not its to write, when it has ended."""
-        kept = [other_end.fileno()] if hold is None else [other_end.fileno(), hold]
+        kept = [other_end.fileno(), *holds]
         kept += [self._stand_in.lock] if self._stand_in else []
         number = next(_NUMBERS) % _NUM_NUMBERS if covered.words else 0
         supervisor = [*covered.words, sys.executable, "-I", "-S", _SUPERVISOR, ",".join(map(str, kept))]
@@ -170,19 +170,20 @@ class Processes:
         self,
         *,
         grace_seconds: float,
-        hold: int | None = None,
+        holds: Sequence[int] = (),
         secrets: Callable[[], list[str]] = list,
         mask: Mask | None = None,
     ) -> None:
         self.grace_seconds = grace_seconds
-        self.hold = hold
-        """File descriptor of the run's lock, which the last supervisor to end releases."""
+        self.holds = [*holds]
+        """File descriptors of locks, such as the run's, which the last supervisor to end releases."""
         self.secrets = secrets
         """Returns the texts that must not get into a log."""
         self.mask = mask or Mask(is_wanted=False)
         """The part of this machine that commands see, except commands with a sandbox of their own."""
         self._lock = threading.Lock()
         self._server: ForkServer | None = None
+        self._branches: list[Processes] = []
         self._ended: list[Process] = []
         """Those whose mask may not be gone yet."""
         self._is_at_once = False
@@ -191,6 +192,21 @@ class Processes:
         """Processes that commands which have ended had left; see `Process`."""
         self.stopped = threading.Event()
         """Set when `stop` is called; read-only for callers."""
+
+    def branch(self, hold: int) -> "Processes":
+        """Return processes that can be stopped by themselves, and that are stopped with these.
+
+        Args:
+            hold: File descriptor of a further lock, which they hold besides that of these.
+        """
+        branch = Processes(
+            grace_seconds=self.grace_seconds, holds=[*self.holds, hold], secrets=self.secrets, mask=self.mask
+        )
+        with self._lock:
+            self._branches.append(branch)
+            if self.stopped.is_set():
+                branch.stop(at_once=self._is_at_once)
+        return branch
 
     def run(
         self, command: list[str], *, cwd: Path, env: dict[str, str], log: Path, writable: Sequence[Path] = ()
@@ -246,7 +262,7 @@ class Processes:
         """
         _check_arguments(command)
         self.check_stopped()
-        with sinks.opened(log, self.secrets(), self.hold) as sink:
+        with sinks.opened(log, self.secrets(), self.holds) as sink:
             mask = self.mask if has_mask else Mask(is_wanted=False)
             process = Process(
                 command,
@@ -255,7 +271,7 @@ class Processes:
                 fork=self._fork(program, env) if program and linux.is_used() else None,
                 sink=sink,
                 grace_seconds=self.grace_seconds,
-                hold=self.hold,
+                holds=self.holds,
                 clean_up=clean_up or [],
             )
         # A mask takes some ten milliseconds, in which other steps start.
@@ -293,6 +309,8 @@ class Processes:
             for process in self._ended:
                 process.release(is_wanted=True)
             self._ended = []
+            for branch in self._branches:
+                branch.stop(at_once=at_once)
 
 
 def _check_arguments(command: list[str]) -> None:

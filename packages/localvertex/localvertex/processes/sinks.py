@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,13 +36,13 @@ class Sink:
 
 
 @contextmanager
-def opened(log: Path, secrets: list[str], hold: int | None) -> Iterator[Sink]:
+def opened(log: Path, secrets: list[str], holds: Sequence[int]) -> Iterator[Sink]:
     """Open a log; inside the context a process inherits `fd`.
 
     Args:
         log: The file to append to.
         secrets: Texts that the log must not contain.
-        hold: A file descriptor to keep open until everything is in the log.
+        holds: File descriptors to keep open until everything is in the log.
 
     Raises:
         OSError: The log cannot be opened, or a step put a link or a pipe in its place.
@@ -53,7 +53,7 @@ def opened(log: Path, secrets: list[str], hold: int | None) -> Iterator[Sink]:
             return
         reader, writer = os.pipe()
         try:
-            masker = _start_masker(reader, file.fileno(), secrets, hold)
+            masker = _start_masker(reader, file.fileno(), secrets, holds)
         finally:
             os.close(reader)
         try:
@@ -62,14 +62,14 @@ def opened(log: Path, secrets: list[str], hold: int | None) -> Iterator[Sink]:
             os.close(writer)
 
 
-def _start_masker(reader: int, log: int, secrets: list[str], hold: int | None) -> "subprocess.Popen[bytes]":
+def _start_masker(reader: int, log: int, secrets: list[str], holds: Sequence[int]) -> "subprocess.Popen[bytes]":
     out, into = os.pipe()
     try:
         masker = subprocess.Popen(
             [sys.executable, "-I", "-S", _MASKER, str(out), MASK],
             stdin=reader,
             stdout=log,
-            pass_fds=[out, *([] if hold is None else [hold])],
+            pass_fds=[out, *holds],
             start_new_session=True,
         )
     finally:

@@ -16,7 +16,7 @@ from localvertex.containers.mounts import contains_private
 from localvertex.containers.options import ContainerOptions
 from localvertex.containers.stand_ins import StandIns
 from localvertex.executors.api_access import ApiAccess
-from localvertex.jobs import Fault
+from localvertex.jobs import Fault, Shortage
 from localvertex.processes.masks.mask import Mask
 from localvertex.store import record as run_record
 from localvertex.values import facts
@@ -67,7 +67,7 @@ class Options:
     """Time for which a schedule started the run, RFC 3339; empty: the run's own creation time."""
     containers: ContainerOptions = field(default_factory=ContainerOptions)
     """How container commands run."""
-    faults: tuple[Fault, ...] = ()
+    faults: tuple[Fault | Shortage, ...] = ()
     """Each custom job gets them."""
     server: ApiAccess | None = None
     """The API of the server that starts the run, which its steps can call; None: the run has an endpoint of its own."""
@@ -80,6 +80,11 @@ class Options:
             UserError: A folder or an interpreter of the configuration is not one.
         """
         return Choice(self.containers, command_prefixes=self.command_prefixes, stand_ins=StandIns(self.configuration))
+
+    @property
+    def replica_faults(self) -> tuple[Fault, ...]:
+        """Return the faults that happen to replicas."""
+        return tuple(each for each in self.faults if isinstance(each, Fault))
 
     def mask(self, work_dir: Path, given: Iterable[Path] = ()) -> Mask:
         """Return what steps and jobs see of this machine; `given` are paths that the user has chosen for a run."""

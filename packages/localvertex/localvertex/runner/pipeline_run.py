@@ -134,7 +134,7 @@ class PipelineRun:
         if hold is not None:
             self._record.begin(self.run_dir)
         self._hold = hold or run_folder.create(self.run_dir, file, self._record.begin)
-        self._processes.hold = self._hold.fileno()
+        self._processes.holds.append(self._hold.fileno())
 
     def _new_context(self, job: dict[str, str], options: Options, given: tuple[Path, ...]) -> Context:
         return Context(
@@ -150,7 +150,7 @@ class PipelineRun:
             warnings=Warnings(listener=self._display.on_warning, texts=list(self._earlier.get("warnings", []))),
             report=self._display.on_report,
             use_cache=options.use_cache,
-            faults=options.faults,
+            faults=options.replica_faults,
             fault_ledger=FaultLedger(options.faults),
             output_directory=job["pipeline_root"] if job["pipeline_root"] != str(self.work_dir) else "",
             buckets=self._buckets,

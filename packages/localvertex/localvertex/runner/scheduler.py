@@ -9,6 +9,7 @@ from queue import Empty, SimpleQueue
 from localvertex._base.compiled.spec import Container, Importer, Pipeline
 from localvertex.containers.memory import largest
 from localvertex.executors.context import Context
+from localvertex.executors.step_jobs import StepJobs
 from localvertex.processes import logs
 from localvertex.runner.agenda import Agenda
 from localvertex.runner.step_attempt import AttemptOutcome, AttemptProgress, run_attempt
@@ -28,7 +29,17 @@ class Stop:
     at_once: bool = False
 
 
-_Event = AttemptOutcome | AttemptProgress | Stop
+@dataclass(frozen=True, kw_only=True)
+class JobsEnded:
+    """The end of the jobs that a step has created, before which the step does not end."""
+
+    task: Task
+    state: State
+    error: str
+    note: str
+
+
+_Event = AttemptOutcome | AttemptProgress | JobsEnded | Stop
 
 
 class Scheduler:
@@ -60,6 +71,8 @@ class Scheduler:
         self._events: SimpleQueue[_Event] = SimpleQueue()
         self._num_running = 0
         self._starting: list[Task] = []
+        self._step_jobs: dict[Task, StepJobs] = {}
+        """The jobs of the steps that create some, from the first attempt on."""
         self._is_stopping = False
 
     def stop(self, *, at_once: bool = False) -> None:
@@ -98,6 +111,9 @@ class Scheduler:
         elif isinstance(event, AttemptOutcome):
             self._num_running -= 1
             self.accept(event)
+        elif isinstance(event, JobsEnded):
+            self._num_running -= 1
+            self.finish(event.task, event.state, error=event.error, note=event.note)
         else:
             self._is_stopping = True
             self._context.processes.stop(at_once=event.at_once)
@@ -130,7 +146,7 @@ class Scheduler:
         """Start a task, or finish it when it will not run; steps start only with one of the slots."""
         siblings, upstream = task.parent.children if task.parent else {}, task.upstream
         if self._is_stopping:
-            return self.finish(task, State.CANCELLED, note="the run was stopped")
+            return self.conclude(task, State.CANCELLED, note="the run was stopped")
         if self._first_failed and task.attempts == 0 and not task.runs_after_failure:
             return self.finish(
                 task, State.NOT_TRIGGERED, note=f"not started after {self._first_failed} failed (fail fast)"
@@ -217,7 +233,7 @@ class Scheduler:
 
     def run_attempt(self, task: Task, executor: Container | Importer | None) -> None:
         """Run one attempt at a step; called in its own thread."""
-        self._events.put(run_attempt(task, executor, self._context, self._events.put))
+        self._events.put(run_attempt(task, executor, self._context, self._events.put, self._step_jobs))
 
     def accept(self, outcome: AttemptOutcome) -> None:
         """Process the outcome of an attempt: the task's final state, or its next attempt."""
@@ -226,13 +242,27 @@ class Scheduler:
         task.exit_code, task.outputs = outcome.exit_code, outcome.outputs
         may_retry = outcome.state is State.FAILED and outcome.is_retryable and not self._is_stopping
         if not may_retry or task.attempts > policy.max_retries:
-            return self.finish(task, outcome.state, error=outcome.error)
+            return self.conclude(task, outcome.state, error=outcome.error)
         # Local rule: waits are shorter than the service's minutes; only the order of attempts matters.
         delay = policy.delay_seconds(task.attempts, longest_seconds=self._max_backoff_seconds)
         task.state, task.error, task.retry_at = State.PENDING, outcome.error, time.monotonic() + delay
         task.note = f"attempt {task.attempts} of {policy.max_retries + 1} failed, retry in {delay:g} s"
         self._agenda.wait_for_retry(task)
         return self._on_change(task)
+
+    def conclude(self, task: Task, state: State, *, error: str = "", note: str = "") -> None:
+        """Finish a step; a thread of its own first ends the jobs that the step has left."""
+        if (jobs := self._step_jobs.pop(task, None)) is None:
+            return self.finish(task, state, error=error, note=note)
+
+        def end_jobs() -> None:
+            jobs.close()
+            self._events.put(JobsEnded(task=task, state=state, error=error, note=note))
+
+        self._num_running += 1
+        # Between two attempts it is pending, and must not be looked at again.
+        task.state = State.RUNNING
+        return threading.Thread(target=end_jobs, name=task.label, daemon=True).start()
 
     def close(self, task: Task) -> None:
         """Finish a dag or loop whose tasks are all final."""

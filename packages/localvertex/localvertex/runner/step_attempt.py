@@ -1,8 +1,8 @@
 """One attempt at one step, from its inputs to its outcome; each attempt runs in its own thread."""
 
 import json
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -11,11 +11,13 @@ from localvertex._base.json_object import JsonObject
 from localvertex._base.userinput.temporary import temporary_folder
 from localvertex.containers.memory import Memory, largest
 from localvertex.credentials.secrets import is_masked
+from localvertex.credentials.step_file import StepFile
 from localvertex.errors import Cancelled, TaskFailed
 from localvertex.executors import find_executor, has_replicas
 from localvertex.executors.attempt import Attempt
 from localvertex.executors.context import Context
 from localvertex.executors.launcher import vertex_uri
+from localvertex.executors.step_jobs import StepJobs, creates_jobs
 from localvertex.store import executor_files, registry
 from localvertex.store.models.reading import UPLOADED_BY
 from localvertex.store.steps import cache as step_cache
@@ -50,11 +52,16 @@ Observe = Callable[[AttemptProgress], None]
 
 
 def run_attempt(
-    task: Task, executor: Container | Importer | None, context: Context, observe: Observe
+    task: Task,
+    executor: Container | Importer | None,
+    context: Context,
+    observe: Observe,
+    step_jobs: dict[Task, StepJobs],
 ) -> AttemptOutcome:
     """Run a step, or take its outputs from the cache. Never raises: every failure becomes the outcome.
 
-    Without an executor, the user gives the outputs; they are never in the cache.
+    Without an executor, the user gives the outputs; they are never in the cache. The jobs that the step creates are
+    added to `step_jobs`; they may outlive the attempt.
     """
     exit_codes, memories = list[int](), list[Memory | None]()
     try:
@@ -66,7 +73,7 @@ def run_attempt(
         key = _cache_key(task, executor, context)
         if key and (cached := _find_cached(task, key, context)) is not None:
             return AttemptOutcome(task=task, state=State.SKIPPED, outputs=cached)
-        outputs = execute(task, executor, context, exit_codes, memories, observe)
+        outputs = execute(task, executor, context, exit_codes, memories, observe, step_jobs)
         if key:
             origin, secrets = f"{context.run_id}/{task.label}", context.credentials.secrets
             step_cache.keep(context.work_dir, key, outputs, origin, secrets, context.buckets)
@@ -164,7 +171,8 @@ def _cache_key(task: Task, executor: Container | Importer, context: Context) -> 
     if task.component.bigquery:
         return ""
     # A cached job would not have the requested faults.
-    if context.faults and has_replicas(executor):
+    has_jobs = has_replicas(executor) or creates_jobs(task.inputs.parameters)
+    if has_jobs and (context.faults or context.fault_ledger.shortages.given):
         return ""
     # The user's files, and not the copies of one run.
     buckets = replace(context.buckets, copies=None)
@@ -197,6 +205,7 @@ def execute(
     exit_codes: list[int],
     memories: list[Memory | None],
     observe: Observe,
+    step_jobs: dict[Task, StepJobs],
 ) -> Values:
     """Run the step and read its outputs.
 
@@ -236,13 +245,26 @@ def execute(
             report_custom_job=lambda status: observe(AttemptProgress(task=task, custom_job=status.as_json())),
         )
         try:
-            runner.execute(attempt)
+            with _own_jobs(task, attempt, step_jobs) as own:
+                runner.execute(replace(attempt, own_endpoint=own))
             values = executor_files.read_outputs(
                 task.component, executor_input, attempt.warn, context.buckets, attempt.hides
             )
             return _without_link(values, attempt)
         finally:
             remove_secrets(task, context)
+
+
+@contextmanager
+def _own_jobs(task: Task, attempt: Attempt, step_jobs: dict[Task, StepJobs]) -> Iterator[StepFile | None]:
+    """Let a step with such inputs create jobs; a further attempt finds those of the first one."""
+    jobs, api = step_jobs.get(task) or StepJobs.of(attempt), attempt.context.api
+    if jobs is None or api is None:
+        yield None
+        return
+    step_jobs[task] = jobs
+    with api.grant(jobs, attempt.context.machine) as own:
+        yield own
 
 
 def remove_secrets(task: Task, context: Context) -> None:

@@ -6,6 +6,7 @@ import hmac
 from starlette.requests import cookie_parser
 
 from localvertex.api.access.step_access import StepAccess
+from localvertex.executors.step_jobs import StepJobs
 
 REFUSAL = (
     "this server requires the token of its work folder: call localvertex.client.init(work_dir) in place of "
@@ -52,6 +53,10 @@ class Access:
     def run_of(self, header: str | None) -> str | None:
         """Return the run whose token an `authorization` header has, whatever that allows; None without one."""
         return self._steps.run_of(_token(header))
+
+    def jobs_of(self, header: str | None) -> StepJobs | None:
+        """Return the jobs that the token in an `authorization` header allows to create; None without any."""
+        return self._steps.jobs_of(_token(header))
 
     def is_session(self, header: str | None, *, port: str) -> bool:
         """Return whether a request is from a browser that has sent the token.

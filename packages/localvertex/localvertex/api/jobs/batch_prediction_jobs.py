@@ -61,13 +61,13 @@ class BatchPredictionJobs(JobCollection):
                 log=Path(LOG),
             )
         work = partial(self._run, prediction=prediction)
-        return self._start(call.location, body, work, warnings, **fields).resource
+        return self._start(call.location, body, work, warnings, fields=fields).resource
 
     def _run(self, running: RunningJob, prediction: Prediction) -> Resource:
         """Predict all lines."""
         prediction = replace(prediction, serving=replace(prediction.serving, log=running.folder / LOG))
         with self._host.surroundings(running) as (machine, _):
-            self._begin(running)
+            self._follow(running, JobState.RUNNING)
             counts = prediction.run(machine)
             end: Resource = {
                 "state": str(JobState.SUCCEEDED),

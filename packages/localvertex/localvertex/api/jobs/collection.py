@@ -20,6 +20,7 @@ from localvertex.api.rest.operations import finished_operation
 from localvertex.api.rest.records import Resource, StoredRecords, Viewed
 from localvertex.api.rest.store import Damaged, Store
 from localvertex.errors import Cancelled, TaskFailed
+from localvertex.executors.step_jobs import StepJobs
 from localvertex.jobs import JobState
 from localvertex.jobs.status import FINAL_STATES
 from localvertex.processes.processes import Processes
@@ -28,7 +29,7 @@ from localvertex.values import facts
 
 _GRACE_SECONDS = facts.number("grace.end")
 
-_STOPPED = "the server was stopped while this job was running; create it again"
+_STOPPED = "the server, or the run, was stopped while this job was running; create it again"
 
 
 class RunningJob:
@@ -38,15 +39,18 @@ class RunningJob:
         resource: Its first record.
         folder: Folder with its files.
         log: Called with its messages.
+        owner: The jobs of the step that creates it; None: a client does.
     """
 
-    def __init__(self, resource: Resource, folder: Path, log: WriteLine) -> None:
-        self.resource, self.folder, self._log = resource, folder, log
+    def __init__(self, resource: Resource, folder: Path, log: WriteLine, owner: StepJobs | None = None) -> None:
+        self.resource, self.folder, self.owner = resource, folder, owner
+        self._log = owner.attempt.report if owner else log
         self.number, self.name = folder.name, f"{folder.parent.name}/{folder.name}"
         self.hold = run_folder.lock(folder)
         """Held until the last process of the job has ended, even when this server is killed."""
-        self.processes = Processes(grace_seconds=_GRACE_SECONDS, hold=self.hold.fileno())
-        """Its processes; they are stopped when it is cancelled, and with the server."""
+        hold = self.hold.fileno()
+        self.processes = owner.processes(hold) if owner else Processes(grace_seconds=_GRACE_SECONDS, holds=[hold])
+        """Its processes; they are stopped when it is cancelled, and with the server or its run."""
         self.end = Future[Resource]()
         """The fields with which it ended."""
 
@@ -167,7 +171,14 @@ class JobCollection:
         return {name: body[name] for name in names if name in body}
 
     def _start(
-        self, location: Location, body: Resource, work: Work, warnings: Iterable[str] = (), **fields: Any
+        self,
+        location: Location,
+        body: Resource,
+        work: Work,
+        warnings: Iterable[str] = (),
+        *,
+        owner: StepJobs | None = None,
+        fields: Resource | None = None,
     ) -> RunningJob:
         """Record a new job and start it; its folder is removed if it cannot be started.
 
@@ -176,24 +187,28 @@ class JobCollection:
             body: The request, which has been checked.
             work: Runs it.
             warnings: What to warn of.
+            owner: The jobs of the step that creates it; None: a client does.
             fields: Further fields of the record.
 
         Raises:
             ApiError: It has no display name, or the server is being stopped.
+            NotGranted: The step has ended.
         """
         if not body.get("displayName"):
             raise invalid("displayName is missing")
         number, now = record.new_number(), record.now()
         resource = {"name": location.child(self.collection, number), "state": str(JobState.PENDING)}
-        resource |= {"createTime": now, "updateTime": now, **self.inputs(body), **fields}
+        resource |= {"createTime": now, "updateTime": now, **self.inputs(body), **(fields or {})}
         folder = self._folder(number)
         folder.mkdir(parents=True)
-        job = RunningJob(resource, folder, self._log)
+        job = RunningJob(resource, folder, self._log, owner)
         thread = Thread(target=self._execute, args=(job, work), name=job.name)
         try:
             with self._store.lock:
                 if self._is_closed:
                     raise ApiError(Status.UNAVAILABLE, "the server is being stopped")
+                if owner:
+                    owner.add(number, lambda: self.stop(number), job.end)
                 self._store.write(self.collection, number, resource)
                 self._running[number] = job, thread
                 thread.start()
@@ -207,7 +222,7 @@ class JobCollection:
         return job
 
     def _execute(self, job: RunningJob, work: Work) -> None:
-        job.report(f"running, logs in {job.folder}")
+        job.report(f"started, logs in {job.owner.attempt.folder if job.owner else job.folder}")
         try:
             fields = work(job)
         except Cancelled:
@@ -216,20 +231,25 @@ class JobCollection:
             of_users = Status.INVALID_ARGUMENT if isinstance(error, TaskFailed) else Status.INTERNAL
             fields = failed(error.status if isinstance(error, ApiError) else of_users, str(error))
         with self._store.lock:
-            if fields["state"] == JobState.CANCELLED:
+            # The end of its step cancels a job.
+            if fields["state"] == JobState.CANCELLED and job.owner is None:
                 fields |= self._stop_fields(self._read_stored(job.number))
-            self._running.pop(job.number, None)
-            job.hold.close()
             self._update(job.number, **fields, endTime=record.now())
+            self._running.pop(job.number, None)
+            # Last, because another process that reads the record before takes the job for one that was killed.
+            job.hold.close()
         job.end.set_result(fields)
         reason = f", {fields['error']['message']}" if "error" in fields else ""
         job.report(f"{fields['state']}{reason}")
 
-    def _begin(self, job: RunningJob) -> None:
-        """Record that a job runs, unless it has been cancelled."""
+    def _follow(self, job: RunningJob, state: JobState) -> None:
+        """Record that a job waits or runs, unless it is being stopped."""
+        fields = {"startTime": record.now()} if state is JobState.RUNNING else {}
         with self._store.lock:
             if not job.processes.stopped.is_set():
-                self._update(job.number, state=str(JobState.RUNNING), startTime=record.now())
+                self._update(job.number, state=str(state), **fields)
+            elif job.owner:
+                self._update(job.number, state=str(JobState.CANCELLING))
 
     def _folder(self, number: str) -> Path:
         """Return where the files of a job are."""

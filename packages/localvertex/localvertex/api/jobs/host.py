@@ -1,13 +1,12 @@
 """This machine as a host of jobs: it checks custom jobs, and runs them and the trials of tuning jobs."""
 
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 
 from localvertex._base.json_object import JsonObject
 from localvertex._base.lines import WriteLine
 from localvertex.api.jobs.collection import RunningJob
 from localvertex.api.rest.store import Store
-from localvertex.api.steps.reach import Reach
 from localvertex.containers.serving.machine import Machine
 from localvertex.credentials.isolation import IsolatedCredentials, NoCredentials
 from localvertex.jobs import CustomJob, FaultLedger, JobStatus, Outcome, Workspace, images, read_job, run_job
@@ -35,6 +34,8 @@ class JobHost:
         self.buckets = options.gcs_root.absolute() if options.gcs_root else self._work_dir / _BUCKETS
         """The folder that has one folder per bucket."""
         self.choice = options.container_choice
+        self.shortages = FaultLedger(options.faults).shortages
+        """Those of all jobs of clients."""
 
     def read(self, message: JsonObject, region: str, warn: WriteLine) -> CustomJob:
         """Check a CustomJob message, and build the job.
@@ -56,7 +57,7 @@ class JobHost:
 
         Yields what its processes find, and what notes which faults happen to it.
         """
-        ledger = FaultLedger(self._options.faults)
+        ledger = FaultLedger(self._options.faults, self.shortages)
         running.processes.mask = self._options.mask(self._work_dir, [self.buckets])
         if text := running.processes.mask.warning:
             running.warn(text)
@@ -68,7 +69,8 @@ class JobHost:
                 choice=self.choice,
                 buckets=Buckets(root=self.buckets),
             )
-            with (self._options.server or Reach()).open_endpoint(machine, running.warn):
+            server = self._options.server
+            with server.open_endpoint(machine, running.warn) if server else nullcontext():
                 yield machine, ledger
         for text in ledger.unused:
             running.warn(text)
@@ -107,7 +109,7 @@ class JobHost:
             warn=lambda text: running.warn(f"{prefix}{text}"),
             report=lambda text: running.report(f"{prefix}{text}"),
             cancel=trial.cancel if trial else running.processes.stopped,
-            injected=self._options.faults,
+            injected=self._options.replica_faults,
             ledger=ledger,
             gpus=trial.gpus if trial else None,
         )

@@ -72,7 +72,7 @@ class TrainingPipelines(JobCollection):
         upload = self._upload(call, body, job)
         fields = {_MODEL: upload.versions.folder.name} if upload else {}
         work = partial(self._run, location=call.location, job=job, upload=upload)
-        return self._shown(self._start(call.location, body, work, **fields).resource)
+        return self._shown(self._start(call.location, body, work, fields=fields).resource)
 
     def cancel(self, call: Call) -> JsonObject:
         """Ask a running pipeline and its job to stop; one that has ended is unchanged."""
@@ -102,7 +102,7 @@ class TrainingPipelines(JobCollection):
             backing = self._custom_jobs.start(location, job)
             self._backing[running.number] = backing.number
             self._update(running.number, trainingTaskMetadata={"backingCustomJob": backing.resource["name"]})
-            self._begin(running)
+            self._follow(running, JobState.RUNNING)
         end = backing.end.result()
         del self._backing[running.number]
         running.processes.check_stopped()

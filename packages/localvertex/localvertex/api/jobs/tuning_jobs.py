@@ -79,7 +79,7 @@ class TuningJobs(JobCollection):
                 warn=running.warn,
                 report=running.report,
             )
-            self._begin(running)
+            self._follow(running, JobState.RUNNING)
             try:
                 tuning.execute()
                 end = {"state": str(JobState.SUCCEEDED)}

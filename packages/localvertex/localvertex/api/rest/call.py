@@ -9,6 +9,7 @@ from localvertex._base.json_object import JsonObject
 from localvertex._base.userinput.errors import UserError
 from localvertex._base.userinput.reading import parse_json
 from localvertex.api.rest.errors import invalid
+from localvertex.executors.step_jobs import StepJobs
 
 _MAY_BE_HALF = re.compile(rb"\\u[dD][89a-fA-F]")
 """An escape sequence of a surrogate, which protobuf and the disk take in pairs only."""
@@ -48,6 +49,8 @@ class Call:
     body: JsonObject = field(default_factory=dict)
     run: str = ""
     """The unique number of the run whose step calls; empty for all other callers."""
+    jobs: StepJobs | None = None
+    """The jobs that the step may create which calls; None for all other callers."""
 
     def number(self, name: str, default: int) -> int:
         """Return a count in the query.

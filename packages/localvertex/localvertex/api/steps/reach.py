@@ -15,8 +15,10 @@ from localvertex._base import extras
 from localvertex._base.lines import WriteLine
 from localvertex.api.access.step_access import StepAccess
 from localvertex.containers.serving.machine import Machine
+from localvertex.credentials.step_file import StepFile
 from localvertex.errors import TaskFailed
 from localvertex.executors.api_access import Endpoints
+from localvertex.executors.step_jobs import StepJobs
 from localvertex.runner.options import Options
 
 if TYPE_CHECKING:
@@ -34,6 +36,8 @@ class Reach:
 
     def __init__(self, server: StepAccess | None = None) -> None:
         self._server = server
+        self._own: dict[str, StepAccess] = {}
+        """The access to the endpoint of each run that has its own."""
 
     @contextmanager
     def open_endpoint(self, machine: Machine, warn: WriteLine, run: str = "") -> Iterator[None]:
@@ -50,18 +54,28 @@ class Reach:
             yield
 
     def _open(self, machine: Machine, warn: WriteLine, held: ExitStack, run: str) -> None:
-        secrets, file = machine.credentials.secrets, machine.credentials.step_file
+        file = machine.credentials.step_file
         access = self._server
         if access is None:
             own = _OwnEndpoint(machine, warn)
             held.callback(own.close)
-            access = own.access
-        tokens = [access.issue(secrets.use_tokens, may_change=each, run=run) for each in (True, False)]
-        for each in tokens:
-            held.callback(access.revoke, each)
-            secrets.learn_token(each.token)
-        held.callback(file.close)
-        file.write(*tokens)
+            access = self._own[run] = own.access
+            held.callback(self._own.pop, run)
+        _write(file, access, machine, held, run)
+
+    @contextmanager
+    def grant(self, jobs: StepJobs, machine: Machine) -> Iterator[StepFile | None]:
+        """Let the processes of one step create jobs: yield their file of the endpoint; None if there is no endpoint.
+
+        Raises:
+            OSError: The file cannot be written.
+        """
+        access = self._server or self._own.get(jobs.run)
+        with ExitStack() as held:
+            file = StepFile() if access else None
+            if access and file:
+                _write(file, access, machine, held, jobs.run, jobs)
+            yield file
 
     @contextmanager
     def endpoints(self, machine: Machine, log: WriteLine) -> Iterator[Endpoints]:
@@ -78,6 +92,19 @@ class Reach:
         except ImportError as error:
             text = f"the operations of endpoints need {error.name}; {extras.install('serve')}"
             raise TaskFailed(text, is_retryable=False) from None
+
+
+def _write(
+    file: StepFile, access: StepAccess, machine: Machine, held: ExitStack, run: str, jobs: StepJobs | None = None
+) -> None:
+    """Write new tokens for processes of a run into a file, until `held` is closed."""
+    secrets = machine.credentials.secrets
+    tokens = [access.issue(secrets.use_tokens, may_change=each, run=run, jobs=jobs) for each in (True, False)]
+    for each in tokens:
+        held.callback(access.revoke, each)
+        secrets.learn_token(each.token)
+    held.callback(file.close)
+    file.write(*tokens)
 
 
 def with_api(options: Options | None) -> Options:

@@ -17,6 +17,7 @@ from localvertex.api.access.step_access import StepAccess
 from localvertex.api.app import application
 from localvertex.api.connection import Connection
 from localvertex.api.endpoints.deployments import Deployments
+from localvertex.api.jobs.custom_jobs import StepCustomJobs
 from localvertex.api.metadata.metadata import Metadata
 from localvertex.api.rest.storage.storage import Storage
 from localvertex.api.rest.store import Store
@@ -46,8 +47,17 @@ class _Service:
         self._held.callback(store.close)
         step_api = StepApi(store, Deployments(machine), machine.buckets)
         self._held.callback(step_api.close)
+        jobs = StepCustomJobs(store, log)
+        self._held.callback(jobs.close)
         self.collections: dict[str, Methods] = {
             **step_api.collections,
+            "customJobs": {
+                "create": ("POST", "", jobs.create),
+                "get": ("GET", "/{id:id}", jobs.get),
+                "list": ("GET", "", jobs.list_all),
+                "cancel": ("POST", "/{id:id}:cancel", jobs.cancel),
+                "delete": ("DELETE", "/{id:id}", jobs.delete),
+            },
             **Metadata(store).collections,
             "tensorboards": tensorboards.methods(store),
         }

@@ -6,6 +6,8 @@ from enum import StrEnum
 
 from localvertex._base.userinput.errors import UserError
 from localvertex.errors import TaskFailed
+from localvertex.jobs.faults import shortages
+from localvertex.jobs.faults.shortages import Shortage
 from localvertex.jobs.job import CustomJob
 from localvertex.values import facts
 
@@ -97,15 +99,17 @@ class Fault:
         return f"{self.action} {self.target} {when}{grace}"
 
 
-def parse(text: str) -> Fault:
+def parse(text: str) -> Fault | Shortage:
     """Read a fault as written on the command line.
 
     Raises:
         UserError: It is not a fault; the message contains the grammar.
     """
+    if shortage := shortages.parse(text):
+        return shortage
     match = _FAULT.fullmatch(text.strip())
     if match is None:
-        raise UserError(f"--fault {text!r}: expected {_GRAMMAR}")
+        raise UserError(f"--fault {text!r}: expected {_GRAMMAR}; or {shortages.GRAMMAR}")
     action = next(each for each in Action if each.lower() == re.sub(r"\s+", " ", match["action"]).lower())
     grace = float(match["grace"]) if match["grace"] else DEFAULT_GRACE_SECONDS.get(action, 0.0)
     try:

@@ -109,6 +109,6 @@ def test_a_link_or_a_pipe_in_place_of_a_log_is_neither_read_nor_written(tmp_path
     assert logs.last_line(log) == ""
     assert logs.tail(pipe, 1) == []
     for each in (log, pipe):
-        with pytest.raises(OSError, match=r"symbolic|No such device"), sinks.opened(each, [], None):
+        with pytest.raises(OSError, match=r"symbolic|No such device"), sinks.opened(each, [], []):
             pass
     assert secret.read_text() == "secret words\n"
