@@ -10,7 +10,7 @@ import sys
 
 from benchmarks.soak.examples import TORCH
 
-_PROOFS = ("prepare", "training", "recipes", "examples", "prove", "release", "tests")
+_PROOFS = ("prepare", "training", "journeys", "recipes", "examples", "prove", "release", "tests")
 
 
 def main() -> int:

@@ -5,7 +5,7 @@ import json
 import pathlib
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping, Sequence
 from typing import Any
 
 from components.train import journey as journeys
@@ -23,6 +23,7 @@ _TERMINATED = 128 + signal.SIGTERM
 def train(
     *,
     journey: str,
+    machines: MutableMapping[str, Any],
     gcp_resources: str,
     is_finished: bool,
     worker_pool_specs: list[dict[str, Any]],
@@ -37,6 +38,7 @@ def train(
 
     Args:
         journey: Path of the HTML file to write.
+        machines: Receives a line per job.
         gcp_resources: Path of the file that names the present job.
         is_finished: Whether there is nothing to train.
         worker_pool_specs: Worker pools on the first candidate.
@@ -53,6 +55,10 @@ def train(
     """
     legs = journeys.Journey(base_output_directory, values["task"])
 
+    def show(shown: Sequence[journeys.Leg]) -> None:
+        journeys.write_page(journey, values["run_id"], shown)
+        machines.update({f"job {number}": str(leg) for number, leg in enumerate(shown, 1) if leg.why})
+
     def announce(text: str, job: Job | None) -> None:
         print(one_line(text), flush=True)
         if job is not None:
@@ -60,12 +66,12 @@ def train(
             resource = {"resourceType": "CustomJob", "resourceUri": address}
             pathlib.Path(gcp_resources).parent.mkdir(parents=True, exist_ok=True)
             pathlib.Path(gcp_resources).write_text(json.dumps({"resources": [resource]}), encoding="utf-8")
-        journeys.write_page(journey, values["run_id"], legs.own)
+        show(legs.own)
 
     # Outputs that a finished run has as well.
     pathlib.Path(gcp_resources).parent.mkdir(parents=True, exist_ok=True)
     pathlib.Path(gcp_resources).write_text("{}", encoding="utf-8")
-    journeys.write_page(journey, values["run_id"], legs.legs)
+    show(legs.legs)
     if is_finished:
         print("the run is finished already")
         return
@@ -94,7 +100,7 @@ def train(
         print("stopped: the training job is cancelled")
         sys.exit(_TERMINATED)
     finally:
-        journeys.write_page(journey, values["run_id"], legs.own)
+        show(legs.own)
 
 
 def _stop_on_signals() -> None:

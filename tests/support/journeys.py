@@ -1,21 +1,23 @@
 """Trainings over several machines with shortages, preemptions and kills, whose end is written before they run."""
 
-import json
+import os
 import random
 import signal
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import psutil
 import yaml
 
 from exact_resume.checkpoints import result_file
-from exact_resume.events import log as event_log
 from exact_resume.files import storage
+from vertex_testing.processes import has_ended, working_in
 
 ROOT = Path(__file__).parents[2]
 
@@ -32,7 +34,7 @@ with exact_resume.run(
 ) as run:
     for step in run:
         weights += noise.normal(size=8)
-        time.sleep(0.05)
+        time.sleep(0.1)
     run.result(metrics={{"accuracy": 0.5}})
 """
 
@@ -45,7 +47,8 @@ CANDIDATES = (
 
 SHORTAGES = ("stockout", "quota", "queue")
 PREEMPTED = "preempted"
-NOTHING, KILLED_STEP, CANCELLED_RUN, KILLED_RUN = "nothing", "SIGKILL of the step", "SIGINT of the run", "SIGKILL of the run"
+STEP, CANCEL, RUN = "SIGKILL of the step", "SIGINT of the run", "SIGKILL of the run"
+"""Disturbances."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,64 +56,71 @@ class Plan:
     """What happens to a journey, and how it must end."""
 
     troubles: tuple[str, ...]
-    """Of each candidate: a shortage, preemptions, or empty for none."""
+    """The shortage of each candidate, empty for none."""
+    is_preempted: bool
+    """Whether the first job that trains is preempted twice, once more than is allowed."""
     disturbance: str
+    """Empty for none."""
     after_seconds: float
-    """When the disturbance happens, from the start of the run."""
+    """When the disturbance happens, after the first job was asked for."""
 
     @classmethod
     def of(cls, seed: str) -> "Plan":
         """Draw a plan."""
         draw = random.Random(seed)
-        troubles = []
-        for candidate in CANDIDATES:
-            possible = [*SHORTAGES, "", "", *([PREEMPTED] * 2 if candidate["scheduling_strategy"] == "SPOT" else [])]
-            troubles.append(draw.choice(possible))
-        disturbance = draw.choice([NOTHING, NOTHING, KILLED_STEP, CANCELLED_RUN, KILLED_RUN])
-        return cls(troubles=tuple(troubles), disturbance=disturbance, after_seconds=draw.uniform(1.5, 8))
+        troubles = tuple(draw.choice([*SHORTAGES, "", ""]) for _ in CANDIDATES)
+        is_preempted, disturbance = draw.random() < 0.4, draw.choice(["", "", STEP, CANCEL, RUN])
+        return cls(
+            troubles=troubles,
+            is_preempted=is_preempted,
+            disturbance=disturbance,
+            after_seconds=draw.uniform(0, 8),
+        )
 
     @property
     def faults(self) -> list[str]:
-        """The options of the run."""
-        text = {"queue": "queue candidate {} for 600s", PREEMPTED: "preempt workerpool0-0 every 1s grace 0.2s"}
-        given = [text.get(each, each + " candidate {}").format(index) for index, each in enumerate(self.troubles) if each]
-        return list(dict.fromkeys(given))
+        """The faults of the run."""
+        times = {"queue": " for 600s"}
+        found = [f"{kind} candidate {index}{times.get(kind, '')}" for index, kind in enumerate(self.troubles) if kind]
+        preemptions = [f"preempt workerpool0-0 at step {step} grace 0.2s" for step in (15, 35)]
+        return found + preemptions * self.is_preempted
 
     @property
     def whys(self) -> list[str]:
-        """Why each job ends, without a disturbance."""
-        found = []
-        # Preemptions happen to every Spot job of the run.
-        is_preempting = PREEMPTED in self.troubles
+        """Why each job must end, without a disturbance."""
+        found, is_preempted = list[str](), self.is_preempted
         for candidate, trouble in zip(CANDIDATES, self.troubles, strict=True):
-            is_preempted = is_preempting and candidate["scheduling_strategy"] == "SPOT"
-            found.append(trouble if trouble in SHORTAGES else PREEMPTED if is_preempted else "finished")
+            if not trouble and is_preempted and candidate["scheduling_strategy"] == "SPOT":
+                found.append("preempted")
+            else:
+                found.append(trouble or "finished")
+            is_preempted &= bool(trouble)
             if found[-1] == "finished":
                 break
         return found
 
-    @property
-    def is_finished(self) -> bool:
-        """Whether a candidate trains to the end."""
-        return self.whys[-1] == "finished"
+    def __str__(self) -> str:
+        """Format it for a log."""
+        when = f", {self.disturbance} after {self.after_seconds:.1f} s" if self.disturbance else ""
+        return f"{', '.join(self.faults) or 'no fault'}{when}: {', '.join(self.whys)}"
 
 
 class Journeys:
-    """Journeys in a folder; each has a work folder of its own.
+    """Journeys, each in a work folder of its own.
 
     Args:
-        folder: Where.
+        folder: Where; it does not exist yet.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         (folder / "code").mkdir(parents=True)
         (folder / "code" / "train_a_while.py").write_text(PROGRAM)
-        settings: dict[str, Any] = {
+        settings = {
             "machine_type": "n1-standard-4",
             "accelerator_type": "",
             "accelerator_count": 0,
-            "scheduling_strategy": "SPOT",
+            **CANDIDATES[0],
             "timeout_seconds": 600,
             "max_wait_seconds": 1,
             "max_preemptions": 1,
@@ -119,42 +129,105 @@ class Journeys:
         (folder / "settings.yaml").write_text(yaml.safe_dump(settings))
         words = [sys.executable, "compile.py", "training", "--settings", str(folder / "settings.yaml")]
         subprocess.run([*words, "--output-dir", str(folder)], cwd=ROOT, check=True, capture_output=True)
-        self.undisturbed = self._undisturbed()
+        self._start("undisturbed", []).wait(timeout=600)
+        self.weights = self._weights("undisturbed")
+        """The end of every journey that finishes."""
 
-    def _undisturbed(self) -> bytes:
-        journey = self.start("undisturbed", [])
-        assert journey.wait(timeout=300) == 0, self.output("undisturbed")
-        return self.weights("undisturbed")
+    def check(self, name: str, plan: Plan) -> None:
+        """Run a journey, and check that it ends as its plan says.
 
-    def start(self, name: str, faults: list[str]) -> subprocess.Popen[bytes]:
-        """Start a run of a journey."""
-        work_dir = self.folder / name
-        words = [sys.executable, "-m", "localvertex", "run", str(self.folder / "training.json"), "--work-dir", str(work_dir)]
-        words += ["--parameter", 'command=["python", "-m", "train_a_while"]', "--no-cache", "--max-backoff", "1"]
-        words += ["--parameter", "direction=maximize"]
-        for fault in faults:
-            words += ["--fault", fault]
-        work_dir.mkdir(exist_ok=True)
-        with (work_dir / "output.txt").open("ab") as output:
-            environment = {"PYTHONPATH": f"{ROOT}:{self.folder / 'code'}"}
-            return subprocess.Popen(words, cwd=self.folder, stdout=output, stderr=output, env={**_environment(), **environment})
+        Raises:
+            AssertionError: It ends otherwise, or leaves a process.
+        """
+        run = self._start(name, plan.faults)
+        is_stopped = bool(plan.disturbance) and self._disturb(run, name, plan)
+        code = run.wait(timeout=600)
+        self.check_nothing_left(name)
+        if is_stopped:
+            # Preemptions are not repeated: their steps are trained.
+            plan = replace(plan, is_preempted=False)
+            num_legs = len(self.legs(name))
+            code = self._start(name, plan.faults).wait(timeout=600)
+            self.check_nothing_left(name)
+        else:
+            num_legs = 0
+        output = self.output(name)
+        assert "Traceback" not in output, output
+        found = [leg["why"] for leg in self.legs(name)[num_legs:]]
+        assert found == plan.whys, (found, plan.whys, output)
+        assert code == (0 if plan.whys[-1] == "finished" else 1), output
+        if code == 0:
+            assert self._weights(name) == self.weights
+            result = result_file.read_result(str(self._run_folder(name) / "checkpoints"))
+            assert result is not None
+            assert [leg["why"] for leg in result["journey"]] == [leg["why"] for leg in self.legs(name)]
+        else:
+            assert "there are no machines for this training" in output
+
+    def check_nothing_left(self, name: str) -> None:
+        """Check that no process of a journey runs, and that no job of it is said to run.
+
+        Raises:
+            AssertionError: There is one.
+        """
+        deadline = time.monotonic() + 30
+        while left := self._processes(name):
+            assert time.monotonic() < deadline, [each.cmdline() for each in left]
+            time.sleep(0.1)
 
     def output(self, name: str) -> str:
         """Return what the runs of a journey have printed."""
         return (self.folder / name / "output.txt").read_text(errors="replace")
 
-    def run_folder(self, name: str) -> Path:
-        """Return the folder of the training run of a journey."""
+    def legs(self, name: str) -> list[dict[str, Any]]:
+        """Return the legs in the journey's file."""
+        content = storage.read_json(self._run_folder(name) / "journey.json")
+        return list(content["legs"]) if content else []
+
+    def _start(self, name: str, faults: list[str]) -> subprocess.Popen[bytes]:
+        work_dir = self.folder / name
+        words = [sys.executable, "-m", "localvertex", "run", str(self.folder / "training.json"), "--no-cache"]
+        words += ["--work-dir", str(work_dir), "--max-backoff", "0.1", "--parameter", "metric=accuracy"]
+        words += ["--parameter", 'command=["python", "-m", "train_a_while"]']
+        for fault in faults:
+            words += ["--fault", fault]
+        work_dir.mkdir(exist_ok=True)
+        env = os.environ | {"PYTHONPATH": f"{ROOT}:{self.folder / 'code'}"}
+        with (work_dir / "output.txt").open("ab") as output:
+            return subprocess.Popen(words, cwd=self.folder, stdout=output, stderr=output, env=env)
+
+    def _disturb(self, run: subprocess.Popen[bytes], name: str, plan: Plan) -> bool:
+        """Disturb a run, and return whether it was stopped before its end."""
+        training = self.folder / name / "training"
+        while run.poll() is None and not (training.exists() and [*training.glob("*/journey.json")]):
+            time.sleep(0.05)
+        deadline = time.monotonic() + plan.after_seconds
+        while run.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.02)
+        if run.poll() is not None or "train: SUCCEEDED" in self.output(name) or "train: FAILED" in self.output(name):
+            return False
+        if plan.disturbance != STEP:
+            run.send_signal(signal.SIGINT if plan.disturbance == CANCEL else signal.SIGKILL)
+            return True
+        for each in self._processes(name):
+            with suppress(psutil.Error):
+                # Only the step calls the endpoint of the run.
+                if each.cwd().endswith("/train") and each.net_connections("tcp"):
+                    each.kill()
+        return False
+
+    def _processes(self, name: str) -> list[psutil.Process]:
+        """Return the processes that work in the folder of a journey."""
+        return [each for each in working_in(self.folder / name) if not has_ended(each)]
+
+    def _run_folder(self, name: str) -> Path:
         (found,) = (self.folder / name / "training").iterdir()
         return found
 
-    def weights(self, name: str) -> bytes:
-        """Return the last checkpoint's content."""
-        checkpoints = self.run_folder(name) / "checkpoints"
+    def _weights(self, name: str) -> bytes:
+        checkpoints = self._run_folder(name) / "checkpoints"
         result = result_file.read_result(str(checkpoints))
-        assert result is not None
-        return b"".join(path.read_bytes() for path in sorted((checkpoints / result["best_checkpoint"]).glob("*.np*")))
-
-    def legs(self, name: str) -> list[dict[str, Any]]:
-        """Return the journey's file."""
-        return list(storage.read_json(self.run_folder(name) / "journey.json")["legs"])
+        assert result is not None, self.output(name)
+        # The others are the states of generators that the program does not seed.
+        content = np.load(checkpoints / result["best_checkpoint"] / "variables.npz")["v00000"]
+        return bytes(content.tobytes())

@@ -38,6 +38,7 @@ def start(server: Server, reachable: None, tmp_path: Path) -> Iterator[Step]:
         pools = [{"container_spec": {"image_uri": "any/image", "command": [sys.executable, "-c"], "args": [program]}}]
         inputs = {
             "journey": str(tmp_path / "journey.html"),
+            "machines": {},
             "gcp_resources": str(tmp_path / "gcp_resources"),
             "is_finished": False,
             "worker_pool_specs": pools,
