@@ -3,7 +3,8 @@
     python -m benchmarks.serving [--model convnet] [--image-size 32] [--seconds 5]
 
 The server, which runs the model on all images that wait, is compared with the same server that runs it on one image at
-a time, and with a loop of TensorFlow calls in one process, without a server.
+a time, and with a loop of TensorFlow calls in one process, without a server. The limit is that call and a server that
+reads the body and answers with a constant.
 """
 
 import argparse
@@ -36,6 +37,22 @@ from trainer.serve import contract, model, server
 free = contract.of_environment({"AIP_HTTP_HOST": "127.0.0.1", "AIP_HTTP_PORT": "0"})
 server.serve(free, lambda: model.load(sys.argv[1]), max_images=int(sys.argv[2]))
 """
+_NOTHING = """
+import socket, uvicorn
+from starlette.applications import Starlette
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+async def predict(request):
+    await request.body()
+    return JSONResponse({"predictions": [{"probabilities": [0.1] * 10, "label": "0"}]})
+listener = socket.create_server(("127.0.0.1", 0), backlog=512)
+listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+print(f"on :{listener.getsockname()[1]}", "ready", sep="\\n", flush=True)
+application = Starlette(routes=[Route("/predict", predict, methods=["POST"])])
+config = uvicorn.Config(application, http="h11", ws="none", lifespan="off", log_level="warning", access_log=False)
+uvicorn.Server(config).run(sockets=[listener])
+"""
+"""A server that does nothing, with the same packages."""
 _EDGE = 300
 """Of the images, in pixels, which are JPEGs."""
 
@@ -92,9 +109,9 @@ def _with_server(port: int, image: bytes, seconds: float, num_clients: int) -> l
     return taken
 
 
-def _served(directory: str, image: bytes, seconds: float, max_images: int) -> dict[int, list[float]]:
-    """Return number of clients -> the seconds of each request."""
-    command = [sys.executable, "-c", _SERVE, directory, str(max_images)]
+def _served(code: str, image: bytes, seconds: float, *arguments: str) -> dict[int, list[float]]:
+    """Return number of clients -> the seconds of each request to the server that some code starts."""
+    command = [sys.executable, "-c", code, *arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         try:
             assert process.stdout is not None
@@ -126,15 +143,23 @@ def main() -> None:
         directory, image = str(pathlib.Path(scratch, "model")), _image()
         _export(directory, options.model, options.image_size)
         print(f"{options.model} at {options.image_size} pixels, JPEGs of {_EDGE} pixels, {os.cpu_count()} cores")
-        base = _row("TensorFlow, no server", options.seconds, _without_server(directory, image, options.seconds), 0)
+        calls = _without_server(directory, image, options.seconds)
+        base = _row("TensorFlow, no server", options.seconds, calls, 0)
+        nothing = _served(_NOTHING, image, options.seconds)
         clock = Clock()
-        single = _served(directory, image, options.seconds, 1)
+        single = _served(_SERVE, image, options.seconds, directory, "1")
         of_single, clock = clock.took(), Clock()
-        batched = _served(directory, image, options.seconds, MAX_IMAGES)
+        batched = _served(_SERVE, image, options.seconds, directory, str(MAX_IMAGES))
         print(f"server and clients, imports included: one image per call{of_single}, all that wait{clock.took()}")
         for clients in _CLIENTS:
-            for name, taken in (("one image per call", single), ("all that wait", batched)):
+            rows = (("a server that does nothing", nothing), ("one image per call", single), ("all that wait", batched))
+            for name, taken in rows:
                 _row(f"{name}, {clients} clients", options.seconds, taken[clients], base)
+        limit = statistics.median(calls) + statistics.median(nothing[1])
+        more = (statistics.median(batched[1]) - limit) * 1e3
+        print(
+            f"1 client: {more:.2f} ms more than TensorFlow's call and the server that does nothing, one after the other"
+        )
 
 
 if __name__ == "__main__":

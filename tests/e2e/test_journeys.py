@@ -1,4 +1,4 @@
-"""A compiled pipeline with fallbacks: shortages, a preemption and a kill, and the weights of an undisturbed training."""
+"""A compiled pipeline with fallbacks: shortages, a preemption, kills, and the weights of an undisturbed training."""
 
 import pytest
 

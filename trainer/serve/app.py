@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from starlette.applications import Starlette
-from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
@@ -76,8 +75,7 @@ class Serving:
     async def _predictions(self, request: Request, model: "LoadedModel", batches: Batches) -> list[dict[str, Any]]:
         """Return the outputs of the model's signature for each instance."""
         body = await _read(request)
-        # Parsing a large body would keep the health route waiting.
-        images = await run_in_threadpool(requests.parse, body, model.image_size)
+        images = await requests.parse(body, model.image_size)
         del body
         answers = []
         for index, found in enumerate(await asyncio.gather(*map(asyncio.wrap_future, batches.submit(images)))):

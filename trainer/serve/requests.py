@@ -1,10 +1,12 @@
 """Prediction requests: {"instances": [{"b64": ...}]} becomes the pixels that `prepare` makes of the image files."""
 
+import asyncio
 import base64
-import itertools
 import re
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+
+from starlette.concurrency import run_in_threadpool
 
 from localvertex._base.userinput.errors import UserError
 from localvertex._base.userinput.reading import parse_json
@@ -23,6 +25,8 @@ _OTHER_FORMS = (
 """Forms that other encoders write, with the advice for each."""
 _MAX_PIXELS = 2**26
 """Larger images are refused: decoding one takes up to 16 bytes of memory per pixel."""
+_SMALL_BYTES = 2**18
+"""Bodies that are read in less than a millisecond."""
 _decoders = ThreadPoolExecutor(4, thread_name_prefix="decoder")
 """Few, because each may take a gigabyte."""
 
@@ -35,12 +39,25 @@ class Refused(Exception):
         self.status = status
 
 
-def parse(body: bytes, image_size: int) -> list[Pixels]:
+async def parse(body: bytes, image_size: int) -> list[Pixels]:
     """Check the body of a request, and return the images as pixels uint8 [image_size, image_size, 3].
 
     Raises:
         Refused: The body is not valid, or an instance is not an image file; the reason has its index.
     """
+    # A change of threads takes longer than reading a small body, and a large one would keep the health route waiting.
+    files = _files(body) if len(body) <= _SMALL_BYTES else await run_in_threadpool(_files, body)
+    loop = asyncio.get_running_loop()
+    decoded = (loop.run_in_executor(_decoders, _pixels, index, file, image_size) for index, file in enumerate(files))
+    found = await asyncio.gather(*decoded, return_exceptions=True)
+    # The first wrong image is named, whichever was read first.
+    if errors := [each for each in found if isinstance(each, BaseException)]:
+        raise errors[0]
+    return [each for each in found if not isinstance(each, BaseException)]
+
+
+def _files(body: bytes) -> list[bytes]:
+    """Return the image files of a request."""
     try:
         content = parse_json(body, "the body")
     except UserError as error:
@@ -51,8 +68,7 @@ def parse(body: bytes, image_size: int) -> list[Pixels]:
     instances = content.get("instances")
     if not isinstance(instances, list) or not 1 <= len(instances) <= _MAX_INSTANCES:
         raise Refused(400, f'"instances" must be a list of 1 to {_MAX_INSTANCES:,} instances, each {_FORM}')
-    files = [_file(f"instance {index}", instance) for index, instance in enumerate(instances)]
-    return list(_decoders.map(_pixels, range(len(files)), files, itertools.repeat(image_size)))
+    return [_file(f"instance {index}", instance) for index, instance in enumerate(instances)]
 
 
 def _file(name: str, instance: Any) -> bytes:

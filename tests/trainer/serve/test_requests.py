@@ -1,5 +1,6 @@
 """Requests are read strictly: reasons name the instance, and the header of an image is checked before it is decoded."""
 
+import asyncio
 import base64
 import io
 import json
@@ -12,6 +13,7 @@ import pytest
 from PIL import Image
 
 from trainer.data import images
+from trainer.data.images import Pixels
 from trainer.serve import requests
 from trainer.serve.requests import Refused
 
@@ -40,10 +42,22 @@ def bomb(edge: int) -> bytes:
 GOOD = b64(encoded())
 
 
+def parse(body: bytes, image_size: int) -> list[Pixels]:
+    """Parse a body as the server does."""
+    return asyncio.run(requests.parse(body, image_size))
+
+
+def test_the_first_wrong_image_is_named_whichever_is_read_first() -> None:
+    slow = b64(encoded("JPEG", size=(1500, 1500))[:-2000])
+    for _ in range(5):
+        with pytest.raises(Refused, match=r"^instance 1: "):
+            parse(json.dumps({"instances": [GOOD, slow, b64(b"no image")]}).encode(), 16)
+
+
 def test_both_forms_of_an_instance_are_read_with_and_without_parameters() -> None:
     expected = images.to_pixels(encoded(), 16)
     for more in ({}, {"parameters": None}, {"parameters": {}}):
-        found = requests.parse(json.dumps({"instances": [GOOD, {"image_bytes": GOOD}], **more}).encode(), 16)
+        found = parse(json.dumps({"instances": [GOOD, {"image_bytes": GOOD}], **more}).encode(), 16)
         assert [each.shape for each in found] == [(16, 16, 3)] * 2
         assert all(np.array_equal(each, expected) for each in found)
 
@@ -80,7 +94,7 @@ def test_both_forms_of_an_instance_are_read_with_and_without_parameters() -> Non
 )
 def test_what_is_not_valid_is_refused_with_a_reason(body: Any, reason: str) -> None:
     with pytest.raises(Refused) as refused:
-        requests.parse(body if isinstance(body, bytes) else json.dumps(body).encode(), 16)
+        parse(body if isinstance(body, bytes) else json.dumps(body).encode(), 16)
     assert refused.value.status == 400
     assert str(refused.value).startswith(reason)
     assert "\n" not in str(refused.value)
@@ -89,7 +103,7 @@ def test_what_is_not_valid_is_refused_with_a_reason(body: Any, reason: str) -> N
 @pytest.mark.parametrize("edge", [8193, 20_000, 2**31 - 1])
 def test_an_image_of_too_many_pixels_is_refused_by_its_header(edge: int) -> None:
     with pytest.raises(Refused, match=r"^instance 1: .*pixels"):
-        requests.parse(json.dumps({"instances": [GOOD, b64(bomb(edge))]}).encode(), 16)
+        parse(json.dumps({"instances": [GOOD, b64(bomb(edge))]}).encode(), 16)
 
 
 @pytest.mark.parametrize("kind", [b"zTXt", b"iCCP"])
@@ -98,10 +112,10 @@ def test_a_long_text_or_profile_is_not_a_way_around_the_limit_of_pixels(kind: by
     extra = struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
     large = bomb(9000)
     with pytest.raises(Refused, match=r"^instance 0: 9000x9000 is more than 67,108,864 pixels"):
-        requests.parse(json.dumps({"instances": [b64(large[:33] + extra + large[33:])]}).encode(), 16)
+        parse(json.dumps({"instances": [b64(large[:33] + extra + large[33:])]}).encode(), 16)
     small = encoded()
-    (found,) = requests.parse(json.dumps({"instances": [b64(small[:33] + extra + small[33:])]}).encode(), 16)
-    assert np.array_equal(found, requests.parse(json.dumps({"instances": [GOOD]}).encode(), 16)[0])
+    (found,) = parse(json.dumps({"instances": [b64(small[:33] + extra + small[33:])]}).encode(), 16)
+    assert np.array_equal(found, parse(json.dumps({"instances": [GOOD]}).encode(), 16)[0])
 
 
 @pytest.mark.parametrize(
@@ -113,5 +127,5 @@ def test_a_file_becomes_the_pixels_that_prepare_makes_of_it(kind: str, mode: str
     deep = Image.fromarray(np.asarray(image.convert("L")).astype(np.uint16) * 257)
     buffer = io.BytesIO()
     (deep if mode == "I;16" else image.convert(mode)).save(buffer, kind)
-    (found,) = requests.parse(json.dumps({"instances": [b64(buffer.getvalue())]}).encode(), 16)
+    (found,) = parse(json.dumps({"instances": [b64(buffer.getvalue())]}).encode(), 16)
     assert np.array_equal(found, np.asarray(images.stretch(images.decode(buffer.getvalue()), 16)))
