@@ -293,7 +293,8 @@ def _add_custom_jobs(jobs: "argparse._ArgumentGroup") -> None:
         action="append",
         default=[],
         help="a fault and its time, for example 'SIGKILL workerpool1-0 at step 30', "
-        "'SIGTERM workerpool0-0 at 20s grace 30s' or 'preempt all every 45s'; repeatable",
+        "'SIGTERM workerpool0-0 at 20s grace 30s' or 'preempt all every 45s', or a shortage, for example "
+        "'stockout SPOT for 20s'; repeatable",
     )
 
 

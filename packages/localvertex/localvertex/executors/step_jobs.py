@@ -83,6 +83,8 @@ class StepJobs:
     _created: dict[str, _Created] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _is_closed: bool = False
+    _present: str = ""
+    """The name of the job that was started last."""
 
     @classmethod
     def of(cls, attempt: Attempt) -> "StepJobs | None":
@@ -184,7 +186,11 @@ class StepJobs:
 
         def report(status: JobStatus) -> None:
             observe(status)
-            attempt.report_custom_job(status)
+            # One that is being stopped may end after the next has started.
+            if self._present == name:
+                attempt.report_custom_job(status)
+
+        self._present = name
 
         message = {"display_name": job.display_name, "job_spec": job.spec}
         text = attempt.context.credentials.secrets.remove(json.dumps(message))

@@ -9,6 +9,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -158,7 +159,8 @@ class Shortages:
 
         def announce(shortage: Shortage, state: JobState, text: str) -> None:
             event = JobEvent(kind=EventKind.FAULT, text=f"fault: {shortage}: {text}", action=shortage.kind)
-            logs.add(folder / LOG, event.text)
+            with suppress(OSError):  # a full disk does not end the job
+                logs.add(folder / LOG, event.text)
             report(event.text)
             observe(JobStatus(state=state, events=(event,)))
 

@@ -9,6 +9,8 @@ from kfp import dsl
 from localvertex_tests.support.creating import CLIENT, candidate, parameters, start_jobs, start_none, starts
 
 from localvertex import jobs
+from localvertex.containers.choice import Choice
+from localvertex.containers.options import ContainerOptions
 from localvertex.store import record
 from vertex_testing.runs import Execute, FindTask
 
@@ -204,6 +206,49 @@ time.sleep(600)
         assert (cancelled[0], deleted[0]) == (403, 403), name
         # The other step has the same candidates.
         assert created[0] == (200 if name == "granted" else 403), name
+
+
+@dsl.container_component
+def start_in_a_sandbox(worker_pool_specs: list, candidates: list, client: str, code: str, folder: str):  # noqa: ANN201
+    program = (
+        "import json, sys; pools_given, candidates = map(json.loads, sys.argv[1:3]); folder, task = sys.argv[5], 't'; "
+        "exec(compile(sys.argv[3] + sys.argv[4], 'code', 'exec'))"
+    )
+    inputs = [worker_pool_specs, candidates, client, code, folder]
+    return dsl.ContainerSpec(image="python:3.11", command=["python3", "-c", program], args=inputs)
+
+
+@dsl.pipeline(name="sandboxed")
+def sandboxed(worker_pool_specs: list, candidates: list, code: str, folder: str, client: str = CLIENT) -> None:
+    start_in_a_sandbox(
+        worker_pool_specs=worker_pool_specs, candidates=candidates, client=client, code=code, folder=folder
+    )
+
+
+@pytest.mark.skipif(bool(Choice().how.problem), reason="container commands need a sandbox")
+def test_a_command_in_the_sandbox_creates_its_jobs_and_changes_nothing_else(
+    execute: Execute, tmp_path: Path, work_dir: Path
+) -> None:
+    code = """
+_, job = create()
+print("JOB", wait(job, *ENDED)["state"])
+found = json.load(open(os.environ["LOCALVERTEX_ENDPOINT"]))
+request = urllib.request.Request(f"{found['address']}/v1/projects/p/locations/us-central1/models:upload", data=b"{}",
+    headers={"Authorization": f"Bearer {found['token']}", "Content-Type": "application/json"})
+try:
+    urllib.request.urlopen(request)
+except urllib.error.HTTPError as error:
+    print("UPLOAD", error.code)
+"""
+    found = execute(
+        sandboxed,
+        parameters(tmp_path, code),
+        containers=ContainerOptions(allow_network=True, allow_host_commands=False),
+    )
+    assert found["state"] == "SUCCEEDED", found
+    log = (work_dir / found["run_id"] / "start-in-a-sandbox" / "log.txt").read_text()
+    assert "JOB JOB_STATE_SUCCEEDED" in log
+    assert "UPLOAD 403" in log
 
 
 def test_the_token_ends_with_its_step_and_is_in_no_file(execute: Execute, tmp_path: Path, work_dir: Path) -> None:

@@ -94,7 +94,7 @@ def test_without_machines_a_job_fails_and_starts_nothing(run: Run, message: Any,
     code = "from pathlib import Path; import sys; Path(sys.argv[1], 'started').touch()"
     outcome = run(message((code, 1)), ledger=of("stockout all"), observe=seen.append)
     assert (outcome.state, outcome.error) == (jobs.JobState.FAILED, INSUFFICIENT)
-    assert outcome.is_shortage and not outcome.is_permanent
+    assert (outcome.is_shortage, outcome.is_permanent) == (True, False)
     assert [each.state for each in seen] == ["JOB_STATE_PENDING", "JOB_STATE_FAILED"]
     assert not (tmp_path / "started").exists()
     assert "stockout all" in (tmp_path / "job" / "log.txt").read_text()
@@ -204,7 +204,7 @@ note("cancelled", [pending, wait(job, *ENDED)])
     assert refused["message"].endswith("aiplatform.googleapis.com/custom_model_training_cpus")
     _, failed = read(tmp_path, "stockout")
     assert (failed["state"], failed["error"]) == ("JOB_STATE_FAILED", {"code": 8, "message": INSUFFICIENT})
-    assert "startTime" not in failed and failed["endTime"]
+    assert ("startTime" in failed, "endTime" in failed) == (False, True)
     queued, ended = read(tmp_path, "queue")
     assert "startTime" not in queued
     assert (ended["state"], bool(ended["startTime"])) == ("JOB_STATE_SUCCEEDED", True)
