@@ -122,7 +122,7 @@ class Journeys:
             "accelerator_count": 0,
             **CANDIDATES[0],
             "timeout_seconds": 600,
-            "max_wait_seconds": 1,
+            "max_wait_seconds": 4,
             "max_preemptions": 1,
             "fallbacks": list(CANDIDATES[1:]),
         }
