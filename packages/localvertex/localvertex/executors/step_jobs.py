@@ -125,8 +125,9 @@ class StepJobs:
         if found not in self.candidates:
             known = "; ".join(map(str, self.candidates))
             raise NotGranted(f"{found} is not one of its candidates, which are: {known}")
-        if context.processes.mask.hides(job.base_output_directory, self.attempt.readable):
-            raise NotGranted(f"base_output_directory {job.base_output_directory} is hidden from it")
+        base = context.buckets.local_path(job.base_output_directory)
+        if base.startswith("/") and context.processes.mask.hides(base, self.attempt.readable):
+            raise NotGranted(f"base_output_directory {base} is hidden from it")
         self.ledger.shortages.check_quota(job, self.attempt.report)
         return job
 

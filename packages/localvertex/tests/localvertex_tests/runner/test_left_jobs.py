@@ -109,6 +109,29 @@ def test_a_step_whose_attempts_are_used_up_leaves_no_job(execute: Execute, tmp_p
     assert [each["state"] for each in stored(work_dir)] == ["JOB_STATE_CANCELLED"] * 3
 
 
+def test_a_step_that_ends_while_it_creates_jobs_leaves_none(execute: Execute, tmp_path: Path, work_dir: Path) -> None:
+    code = """
+import threading
+
+def create_many():
+    for number in range(200):
+        note(f"answer-{number}", create(attempt=number)[0])
+        time.sleep(0.2)
+
+threading.Thread(target=create_many, daemon=True).start()
+end = time.monotonic() + 120
+while not os.path.exists(os.path.join(folder, "answer-2")):
+    assert time.monotonic() < end
+    time.sleep(0.05)
+os.kill(os.getpid(), 9)
+"""
+    found = execute(starts, parameters(tmp_path, code, trains=TRAINS))
+    assert found["state"] == "FAILED"
+    assert_nothing_is_left(work_dir)
+    assert len(stored(work_dir)) >= 3
+    assert {each["state"] for each in stored(work_dir)} == {"JOB_STATE_CANCELLED"}
+
+
 Start = Callable[..., subprocess.Popen[str]]
 
 
@@ -220,6 +243,39 @@ def test_a_server_leaves_no_job_of_a_step(
     found = (server if end == "cancel" else start_server()).request("GET", f"/v1/{job['name']}").json()
     assert found["state"] == ("JOB_STATE_FAILED" if end == "SIGKILL" else "JOB_STATE_CANCELLED")
     assert found["endTime"]
+
+
+def test_the_console_injects_a_fault_into_the_job_of_a_step(
+    start_server: Callable[..., Server], compiled: Any, tmp_path: Path, work_dir: Path
+) -> None:
+    server = start_server()
+    code = f"{RUNNING}note('ended', wait(job, *ENDED))"
+    trains = "import os, time; time.sleep(0 if os.path.exists('again') else 600 if open('again', 'w') else 0)"
+    name = submitted(server, compiled(starts), parameters(tmp_path, code, trains=trains))
+    run_id = name.rpartition("/")[2]
+    wait_until(lambda: (work_dir / run_id / "start-jobs" / "again").exists())
+    body = {"task": "start-jobs", "replica": "workerpool0-0", "action": "SIGKILL"}
+    answer = server.request("POST", f"/local/runs/{run_id}:fault", json=body)
+    assert answer.ok, answer.text
+    wait_until(lambda: server.request("GET", f"/v1/{name}").json()["state"] == "PIPELINE_STATE_SUCCEEDED")
+    assert json.loads((tmp_path / "ended").read_text())["state"] == "JOB_STATE_SUCCEEDED"
+    (entry,) = [each for each in record.read(work_dir / run_id)["tasks"] if each["name"] == "start-jobs"]
+    assert [each["num_starts"] for each in entry["custom_job"]["replicas"]] == [2]
+
+
+def test_a_token_ends_with_its_step(
+    start_server: Callable[..., Server], compiled: Any, tmp_path: Path, work_dir: Path
+) -> None:
+    server = start_server()
+    code = "note('job', json.load(open(os.environ['LOCALVERTEX_ENDPOINT']))); note('body', body()); call('GET', '')"
+    name = submitted(server, compiled(starts), parameters(tmp_path, code))
+    wait_until(lambda: server.request("GET", f"/v1/{name}").json()["state"] == "PIPELINE_STATE_SUCCEEDED")
+    token, body = (json.loads((tmp_path / each).read_text()) for each in ("job", "body"))
+    headers = {"Authorization": f"Bearer {token['token']}"}
+    for method in ("GET", "POST"):
+        answer = server.request(method, "/v1/projects/p/locations/us-central1/customJobs", json=body, headers=headers)
+        assert answer.status_code == 403, answer.text
+    assert stored(work_dir) == []
 
 
 def test_a_client_of_the_server_cancels_the_job_of_a_step(
