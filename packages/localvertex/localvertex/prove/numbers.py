@@ -65,6 +65,8 @@ class Point:
     """When it was measured, such as epoch and step; empty if that is not said."""
     process: int = 0
     """Number of the process in the replica, from 0; always 0 for a file."""
+    line: int = 0
+    """Number of its line in the log, from 0."""
     value: Any
     """An array of numbers, or a text such as a digest."""
 
@@ -98,9 +100,9 @@ def pattern(text: str) -> re.Pattern[str]:
 def read_log(source: str, lines: Iterable[str], patterns: Sequence[re.Pattern[str]]) -> Iterator[Point]:
     """Yield the values of a log; with patterns, only the values that match them."""
     process = 0
-    # Of a progress bar, each state is a line.
-    parts = [part for line in lines for part in _COLOUR.sub("", line[:_MAX_LINE]).split("\r")]
-    for part, following in zip(parts, [*parts[1:], ""], strict=False):
+    # Of a progress bar, each state is a part.
+    parts = [(at, _COLOUR.sub("", part[:_MAX_LINE])) for at, line in enumerate(lines) for part in line.split("\r")]
+    for (at, part), (_, following) in zip(parts, [*parts[1:], (0, "")], strict=False):
         if is_start(part):
             process += 1
         elif not (_FINISHED.search(part) and _FINISHED.search(following)):
@@ -124,7 +126,7 @@ def read_log(source: str, lines: Iterable[str], patterns: Sequence[re.Pattern[st
                     values[f"{name} {len(values)}" if name in values else name] = (
                         numbers.astype(int) if is_list else numbers
                     )
-            values |= {f"digest {at}": each for at, each in enumerate(() if patterns else _DIGEST.findall(part))}
+            values |= {f"digest {n}": each for n, each in enumerate(() if patterns else _DIGEST.findall(part))}
             if key or not _ABOUT_STARTS.search(part):
                 for name, value in values.items():
-                    yield Point(name=f"{source}|{words}|{name}", key=key, process=process, value=value)
+                    yield Point(name=f"{source}|{words}|{name}", key=key, process=process, line=at, value=value)
