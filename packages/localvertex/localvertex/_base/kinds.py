@@ -1,12 +1,12 @@
 """JSON values that users write, checked against what is allowed: a wrong one is refused by its path.
 
-A kind is `bool`, `str`, `dict` (any object), a range of integers, a `Number`, a tuple of texts to choose from, a list
-`[kind]`, an object `{str: kind}` with any names or `{"key": kind}` with some of these keys, `Classes`, or `Either` of
-several kinds.
+A kind is `bool`, `str`, `dict` (any object), a range of integers, a `Number`, a `Text`, a tuple of texts to choose
+from, a list `[kind]`, an object `{str: kind}` with any names or `{"key": kind}` with some of these keys, `Classes`, or
+`Either` of several kinds.
 """
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from localvertex._base.json_object import JsonObject
@@ -20,6 +20,14 @@ class Number:
 
     lowest: float
     highest: float
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Text:
+    """A text that has another form in the program."""
+
+    convert: Callable[[str], Any]
+    """Returns this form, or raises a `UserError`."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -81,6 +89,8 @@ def check(path: str, value: Any, kind: Any) -> Any:
 
 def _parts(path: str, value: Any, kind: Any) -> Any:
     """Check what a value of the right type contains."""
+    if isinstance(kind, Text):
+        return kind.convert(value)
     if isinstance(kind, list):
         return [check(f"{path}[{index}]", each, kind[0]) for index, each in enumerate(value)]
     if isinstance(kind, Classes):
@@ -114,7 +124,7 @@ def _json_type(kind: Any) -> Any:
         return kind
     if isinstance(kind, Number | range):
         return int | float
-    return str if isinstance(kind, tuple) else list if isinstance(kind, list) else dict
+    return str if isinstance(kind, tuple | Text) else list if isinstance(kind, list) else dict
 
 
 def _describe(kind: Any) -> str:
