@@ -117,14 +117,14 @@ class Loop:
         return {}
 
     def aside(self) -> contextlib.AbstractContextManager[None]:
-        """Keep what the training draws from during a validation or an evaluation."""
+        """Restore the training's random generators after a validation or an evaluation."""
         return contextlib.nullcontext()
 
     def before_look(self) -> None:
-        """Do what is due before the workers exchange what they have seen."""
+        """Carry out what is due before the workers exchange what they have seen."""
 
     def before_save(self) -> None:
-        """Exchange with the other workers what a checkpoint has of them."""
+        """Exchange with the other workers their parts of a checkpoint."""
 
     # The run.
 
@@ -132,7 +132,7 @@ class Loop:
         """Restore the newest checkpoint.
 
         Args:
-            folder: Taken and open.
+            folder: The open folder, whose lease this process holds.
             team: The other workers.
             stop: Stop requests of this process.
 
@@ -464,7 +464,7 @@ class Loop:
             self._flush(now)
 
     def _exchange(self, own: dict[str, Any], decide: Callable[[list[dict[str, Any]]], Any]) -> Any:
-        """Exchange stop requests and notices, beside what a worker has to say; return what the chief decides."""
+        """Exchange stop requests and notices, beside a worker's own message; return what the chief decides."""
         self._owes_save = self._folder.log_preemptions() or self._owes_save
         own |= {"stop": self._stop.signal_number, "save": self._owes_save}
         # Another worker may evaluate; each watches its own steps.
@@ -515,7 +515,7 @@ class Loop:
         return not self.is_validation_due
 
     def _save(self) -> None:
-        """Copy what is trained, and begin to write it."""
+        """Copy the trained state, and begin to write it."""
         started = time.monotonic()
         self._writer.settle(wait=True)
         self.before_save()

@@ -80,12 +80,12 @@ class Run(Loop):
             sampler: The order of the examples.
             code: Files of code; another content is another run.
             save_every_steps: Save every so many steps; 0: not by steps.
-            save_every_seconds: Save so long after the last save; 0: not by time; None: chosen from the cost of a save.
+            save_every_seconds: Save this long after the last save; 0: not by time; None: by the cost of a save.
             keep_checkpoints: Number of newest checkpoints to keep, besides the best one.
             validate_every_steps: In `blocks`, a validation is due after so many steps and after the last; 0: never.
             early_stopping: When the run ends early, by its scores.
-            watchdog_seconds: Abort (134) after so long without a step; 0: never.
-            peer_timeout_seconds: Abort (134) if another worker does not come or is silent for so long.
+            watchdog_seconds: Abort (134) after this long without a step; 0: never.
+            peer_timeout_seconds: Abort (134) if another worker does not join, or is silent for this long.
             rehearse: Before the first step of a new run, start this program a few times for 10 steps, and refuse to
                 train if it does not resume exactly.
 

@@ -32,7 +32,7 @@ class Rebinding:
     """Watches the members of a state, which nothing but this dict and the program may refer to."""
 
     def __init__(self, objects: dict[str, Any]) -> None:
-        """Note what the program refers to at the first step, and its content."""
+        """Note the objects that the program refers to at the first step, and their content."""
         self._objects, self._first = objects, dict[_Path, Any]()
         free = _unreferenced(objects, _NUM_OWN)
         pending: list[tuple[_Path, Any]] = [((), objects)]

@@ -41,7 +41,7 @@ class Tracer:
 
     @classmethod
     def of(cls, environment: Mapping[str, str], num_workers: int) -> "Tracer | None":
-        """Return the tracer of this process; None: it is no rehearsal.
+        """Return the tracer of this process; None: it is not a rehearsal.
 
         Raises:
             InputError: The variable is wrong, or there are several workers.

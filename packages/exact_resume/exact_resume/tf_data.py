@@ -66,7 +66,7 @@ class DatasetBatches:
             ) from None
 
         self.digest = hashlib.sha256(b"".join(each.tobytes() for each in first)).hexdigest()
-        """Of the first batch: another one shows other data, or a shuffle that was made before the seed was set."""
+        """Digest of the first batch: it changes with the data, and if a shuffle was made before the seed was set."""
 
     def batch(self, step: int) -> Any:
         """Return the batch of a step that has not ended; reads ahead up to it."""
@@ -78,7 +78,7 @@ class DatasetBatches:
             return self._ahead[step - self._first]
 
     def end_step(self, step: int) -> None:
-        """Drop the batches up to that of a step."""
+        """Drop the batches up to and including the batch of a step."""
         with self._lock:
             while self._first <= step:
                 self._ahead.popleft()
@@ -98,7 +98,7 @@ class DatasetBatches:
         """Continue where `get_state` was called.
 
         Raises:
-            InputError: The dataset is another one.
+            InputError: The dataset has changed.
         """
         iterator = iter(self._dataset)
         with tempfile.TemporaryDirectory() as folder:

@@ -179,7 +179,7 @@ def remove(folder: str) -> None:
             atomic_write.remove_left(pathlib.Path(folder, left[1]))
 
     def remove_one(name: str) -> None:
-        # Another attempt may be removing them, too.
+        # Another attempt may be removing them as well.
         with contextlib.suppress(*storage.MISSING):
             storage.remove(storage.join(folder, name))
 

@@ -38,7 +38,7 @@ class RetryPolicy:
     """
 
     def __init__(self, progress: Callable[[], int] = lambda: 0) -> None:
-        """Keep what measures the progress, such as the number of bytes received."""
+        """Keep a measure of the progress, such as the number of bytes received."""
         self.num_failures = 0
         """Failures of all calls so far."""
         self._progress = progress

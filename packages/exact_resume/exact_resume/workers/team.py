@@ -90,7 +90,7 @@ class SeveralWorkers:
         Args:
             place: Place of this worker.
             rendezvous: Where they meet.
-            timeout_seconds: A worker that is silent for so long is lost.
+            timeout_seconds: A worker that is silent for this long is lost.
             deadline: How long to wait for all to come, and for the first exchange.
             leave: Called once in a thread, with the reason, if a worker is lost. It ends the process.
 

@@ -76,7 +76,7 @@ def check(path: str, value: Any, kind: Any) -> Any:
         if fitting:
             return check(path, value, fitting[0])
     elif isinstance(kind, Number):
-        # Compared as it is, because a large integer is no float.
+        # Compared as it is, because a large integer does not fit into a float.
         if type(value) in (int, float) and kind.lowest <= value <= kind.highest:
             return float(value)
     elif isinstance(kind, range | tuple):
@@ -88,7 +88,7 @@ def check(path: str, value: Any, kind: Any) -> Any:
 
 
 def _parts(path: str, value: Any, kind: Any) -> Any:
-    """Check what a value of the right type contains."""
+    """Check the parts of a value of the right type."""
     if isinstance(kind, Text):
         return kind.convert(value)
     if isinstance(kind, list):

@@ -134,7 +134,7 @@ class Attempt:
 
     @property
     def readable(self) -> tuple[Path, ...]:
-        """Return what it sees of the work folder: its run first, and its input artifacts."""
+        """Return the parts of the work folder that it sees: its run first, and its input artifacts."""
         return self.context.run_dir, *artifact_paths(self.executor_input, work_dir=self.context.work_dir)
 
     def hides(self, path: Path) -> bool:

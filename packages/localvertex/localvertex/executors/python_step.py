@@ -157,7 +157,7 @@ def _can_split(command: Sequence[str]) -> bool:
 
 
 def _identity(script: str, command: Sequence[str]) -> list[str]:
-    """Return what identifies the environment of an install script."""
+    """Return the identity of the environment of an install script."""
     return [script] if any(MODULE in part for part in command) else [script, "old kfp"]
 
 

@@ -73,7 +73,7 @@ def _read(spec: Any, choice: Choice) -> tuple[tuple[str, ...], dict[str, str]]:
         return (), {}
     stand_in = choice.stand_ins.of(str(image), words)
     try:
-        # `missing_command` reports what is not here.
+        # `missing_command` reports missing programs.
         if stand_in.words(command, arguments):
             return (), {}
         return words if choice.options.engine else stand_in.localized(words), stand_in.add_path(names)

@@ -127,7 +127,7 @@ def build(
 
 
 def _can_continue(folder: Path) -> bool:
-    """Return whether an installation that was stopped can go on in its environment; forget what it has by halves."""
+    """Return whether a stopped installation can continue in its environment; forget its half-installed packages."""
     try:
         packages = _packages(folder)
     except StopIteration:

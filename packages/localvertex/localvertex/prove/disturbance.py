@@ -113,7 +113,7 @@ class Disturbance:
     _closed: threading.Event = field(default_factory=threading.Event)
     _seen: list[float] = field(default_factory=list)
     _began: float = 0.0
-    """When what is being written was changed first."""
+    """When the save in progress was first seen."""
 
     def __post_init__(self) -> None:
         """Begin to watch."""

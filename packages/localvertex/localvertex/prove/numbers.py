@@ -18,7 +18,7 @@ from localvertex._base.userinput.errors import UserError
 Key = tuple[float, ...]
 
 _START = re.compile(r"--- start \d+ ---$")
-"""Between the processes of a replica; what stands before it in its line is half of one, which a kill has cut."""
+"""Between the processes of a replica; text before it in its line is half of a line, which a kill has cut."""
 _MAX_LINE = 4000
 _COUNTERS = re.compile(
     r"(?:.*[/._])?(?:batch|checkpoint|ckpt|epoch|i|it|iters?|iterations?|n|num_steps|round|saved|steps?|t|updates?)",
@@ -49,7 +49,7 @@ _CLOCK = re.compile(
 """Dates and times of day, even as the C++ libraries of machine learning begin their lines."""
 _COLOUR = re.compile(r"\x1b\[[\d;]{0,40}m")
 _UNFINISHED = re.compile(r"^.{0,200}?(?<!\d)(\d{1,15})/(?!\1 )\d{1,15} (?:\[\d\d:[^]]{0,1000}\]|(?:\[[=>]|━).{0,4000})")
-"""A progress bar before its end, whose states depend on the clock, and whose count may begin anew after a restart."""
+"""A progress bar before its end, whose states depend on the clock, and whose count may start again after a restart."""
 _FINISHED = re.compile(r"(?<!\d)(\d{1,15})/\1 (?:\[=|━)")
 """Keras prints it twice, the first time without the validation and only if the last step took long."""
 _ABOUT_STARTS = re.compile(r"resum|restor|load|start|checkpoint|ckpt|sav|recover|continu|begin", re.I)

@@ -166,7 +166,7 @@ def prove(
         found = causes(kind, verdict, trial, comparison) if verdict in BAD else []
         shown = [known.causes for known in results if known.verdict in BAD]
         if kind is FaultKind.BIT_FLIPPED and shown:
-            # What other kills show is no fault of the bit.
+            # A defect that other kills show is not due to the bit.
             found = next(filter(None, shown), [])
         if verdict not in BAD:
             shutil.rmtree(root, ignore_errors=True)

@@ -121,7 +121,7 @@ class _Run:
             self._stop.release()
 
     def _create(self, build: Callable[[Any], None]) -> str:
-        """Return the id of the new job; empty if another one of this name has become active."""
+        """Return the id of the new job; empty if another job of this name has become active."""
         print(f"starting the Dataflow job {self._settings.job_name}", flush=True)
         try:
             return submit(self._settings, build)

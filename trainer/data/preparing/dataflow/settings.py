@@ -42,7 +42,7 @@ class Settings:
     folder: str
     """Folder of the dataset on gs://, from which the job's name follows; before it is known, the pipeline root."""
     image: str
-    """Container image of the workers: that of the step, so both have the same packages."""
+    """Container image of the workers: the step's own, so both have the same packages."""
     machine_type: str = "e2-standard-4"
     max_workers: int = setting("Maximum number of workers.", WORKERS, default=10)
     disk_size_gb: int = setting("Disk of each worker.", DISK_GB, default=50)

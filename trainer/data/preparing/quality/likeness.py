@@ -19,12 +19,12 @@ _MAX_COLOUR_DISTANCE = 12
 _MAX_DIFFERENCE = 0.85
 """Largest difference in the worst place, in the unit of `_differences`."""
 _FEWEST_MOVED, _MOVED = 0.05, 0.2
-"""Pixels of the thumbnail: less is no crop or shift, and from the second on one leaves as much as it can."""
+"""Pixels of the thumbnail: a smaller crop or shift does not count, and one above the second leaves its full residue."""
 _STILL = np.array([1, 0, 1, 0], np.float32)
 _MOST_MOVED = np.array([0.18, 0.13 * SIZE] * 2, np.float32)
 """Zoom and shift down, and across."""
 _MIN_CORRELATION = 0.95
-"""Of what is left after a crop or shift was undone."""
+"""Of the images after a crop or shift was undone."""
 _PER_SLOPE, _PER_LEVEL = (0.25, 0.9), (1.5, 1.8)
 """What compression leaves, and how much more interpolation does: shares of the slopes around a pixel, and levels."""
 _PLAIN = 6

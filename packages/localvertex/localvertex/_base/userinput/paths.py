@@ -24,7 +24,7 @@ def check(name: str, path: str | Path, *, is_local: bool = False, expected: str 
     Args:
         name: The flag or parameter, which begins the message.
         path: The path as the user wrote it.
-        is_local: Refuse gs:// too.
+        is_local: Refuse gs:// as well.
         expected: Expectation in the message, where it is more than a path.
 
     Raises:

@@ -64,7 +64,7 @@ class PipelineRuns:
         """Creation times of the jobs that need not be looked at again."""
 
     def refresh(self) -> None:
-        """Add what is new since the last call."""
+        """Add the runs that are new since the last call."""
         for job_id in self._store.ids(JOBS):
             if job_id not in self._complete:
                 self.add(job_id)

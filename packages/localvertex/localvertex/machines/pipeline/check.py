@@ -60,7 +60,7 @@ def check_pipeline(
     Args:
         pipeline_spec: The parsed spec, or a PipelineJob that holds one in pipelineSpec.
         region: Where the pipeline is to run; jobs without a location run there.
-        today: The day for end-of-support dates; None for the real one.
+        today: The date to compare end-of-support dates with; None for the current date.
 
     Returns:
         Findings; an empty list when nothing is wrong.
@@ -90,7 +90,7 @@ def examine_pipeline(document: JsonObject, *, region: str | None, today: date | 
 
 
 def check_resources(name: str, resources: JsonObject, *, region: str) -> list[Finding]:
-    """Check what a step is going to ask for, before it is compiled.
+    """Check the machines that a step is going to request, before it is compiled.
 
     Args:
         name: Name of the step.
@@ -127,7 +127,7 @@ def check_payload(payload: Payload, *, region: str, today: date, runs_here: bool
     Args:
         payload: The job.
         region: Where the pipeline is to run; empty if it is not known.
-        today: The day for end-of-support dates.
+        today: The date to compare end-of-support dates with.
         runs_here: Whether the job is to run on this machine.
 
     Returns:

@@ -38,7 +38,7 @@ def replacements(
         has_time: Returns whether more may be checked.
 
     Raises:
-        Refused: Neither a pinned version nor another one of the same minor version can be installed.
+        Refused: Neither a pinned version nor another version with the same minor number can be installed.
     """
     known: dict[str, str] = {}
     reasons, seen = list[Refusal](), set[str]()

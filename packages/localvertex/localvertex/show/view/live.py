@@ -28,7 +28,7 @@ _NO_FIGURES = {"time", "first_step", "last_step", "step", "num_steps", "is_best"
 
 
 class Curve:
-    """The points of one replica; each is given out once, and all of them again after some were left out."""
+    """The points of one replica; each is sent once, and all of them again after some were left out."""
 
     def __init__(self) -> None:
         self._names: list[str] = []
