@@ -1,4 +1,4 @@
-"""When a training validates, saves, stops and ends: one loop for every way to train.
+"""Decide when a training validates, saves, stops and ends: one loop for every way to train.
 
 It hands out blocks of steps. Between two blocks it looks for a stop request, a notice, a save that is due and the end,
 and saves in the background. An exception never saves. The last step is saved before anything that comes after the loop.
@@ -28,9 +28,9 @@ _GRACE_SECONDS = 30.0
 """Between the notice and the end of a Spot machine
 (https://cloud.google.com/compute/docs/instances/preemptible#preemption-process)."""
 _LOOK_SECONDS = 0.05
-"""Between two looks at notices and clocks, where steps are shorter."""
+"""Interval between two looks at notices and clocks, if steps are shorter."""
 _EVENT_SECONDS = 2.0
-"""Between two `steps` events."""
+"""Interval between two `steps` events."""
 _STEPS_FIELDS = ("time", "event", "first_step", "last_step", "num_steps", "seconds")
 """Fields of the `steps` event."""
 
@@ -51,7 +51,7 @@ class Block:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Schedule:
-    """When a loop does what."""
+    """The times at which a loop does what."""
 
     num_steps: int
     """Number of steps of the whole run."""

@@ -22,7 +22,7 @@ _Path = tuple[Any, ...]
 """Keys from the state to an object."""
 _COUNTED = (np.ndarray, dict, list, tuple)
 _PLAIN = (bool, int, float, str, bytes, type(None), np.generic)
-"""They cannot change, and are equal if the container that has them is."""
+"""Types whose values cannot change, and are equal if their container is."""
 _IS_KNOWN = sys.implementation.name == "cpython" and not sysconfig.get_config_var("Py_GIL_DISABLED")
 _MENDS = {"dict": "{}.update(...)", "list": "{}[:] = ...", "tuple": "give lists instead of tuples"}
 """Type of an object -> how it is changed in place."""

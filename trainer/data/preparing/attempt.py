@@ -36,7 +36,7 @@ class PrepareRequest:
     """Request for one dataset."""
 
     source: str
-    """As the user wrote it."""
+    """The source as the user wrote it."""
     output_directory: str
     image_size: int
     max_examples: int
@@ -68,7 +68,7 @@ class PreparedResult:
     """A dataset that was made."""
 
     dataset: Dataset
-    """Its folder is gone."""
+    """The dataset, whose temporary folder has been removed."""
     entry: HistoryEntry
     previous: tuple[HistoryEntry, ...]
     """The entry of the previous dataset, if there is one."""

@@ -25,7 +25,7 @@ from trainer.data.preparing.rows import Row, from_values, to_values
 from trainer.data.sources.source import SourceImage
 
 MAX_IMAGES = 2048
-"""In one part: some seconds to minutes of work, and few enough files with millions of images."""
+"""Images in one part: seconds to minutes of work, and few enough files with millions of images."""
 _ROWS, _BYTES = ".rows", ".bytes"
 _FILE = re.compile(r"[0-9a-f]{64}\.(?:rows|bytes)")
 _ASIDE = re.compile(rf"\.({_FILE.pattern})\.[0-9a-f]{{8}}\.partial")
@@ -47,7 +47,7 @@ class Part:
     num_bytes: int
     """Size of all prepared images."""
     sha256: str
-    """Of the prepared images."""
+    """Digest of the prepared images."""
     began_ns: int
     """Time before the first image was read, in nanoseconds."""
 

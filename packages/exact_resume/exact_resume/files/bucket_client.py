@@ -15,7 +15,7 @@ from exact_resume.files.bucket_errors import is_temporary
 
 T = TypeVar("T")
 TIMEOUT_SECONDS = (20.0, 60.0)
-"""To connect, and without a byte of the answer."""
+"""Limit for connecting, and for the time without a byte of the answer."""
 _EMULATOR = "STORAGE_EMULATOR_HOST"
 """Google's variable: address of an emulator, which gets no credentials."""
 _MAX_RETRIES = ("GCS_RETRY_CONFIG_MAX_RETRIES", 10)

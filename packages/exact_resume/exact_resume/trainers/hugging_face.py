@@ -34,7 +34,7 @@ _COUNTERS = (
     *("_tr_loss", "_total_loss_scalar", "_globalstep_last_logged"),
     *("_initial_num_input_tokens_seen", "current_flos"),
 )
-"""Its attributes that count what was trained."""
+"""The Trainer's attributes that count the training so far."""
 _COUNTERS_OF_SOME = ("_initial_global_step", "_metrics", "_total_train_tokens")
 """Counters of transformers 5.20 and TRL."""
 _PROGRESS = (

@@ -36,7 +36,7 @@ _MAX_GREETING_BYTES = 1024
 _GREETING_SECONDS = 5.0
 """Longest wait for a part of a greeting."""
 _PAUSE_SECONDS = 0.5
-"""Between two attempts to reach the chief."""
+"""Pause between two attempts to reach the chief."""
 _NEWS_SECONDS = 1.0
 """How long a worker that fails listens whether a lost worker is the cause: the frameworks notice it at the same time.
 The others wait twice as long for their own failure: one that comes from the program is the same on all."""

@@ -53,8 +53,8 @@ _MISSING = re.compile(
     r"|ImportError: cannot import name '(\w+)' from '([\w.]+)' \(unknown location\)"
     r"|(?:Please install (?:the ')?|Missing optional dependency ')([\w-]+)(?:'| to access Google Storage)"
 )
-"""Without a location, several packages share the name, as in google.cloud. The last are the BigQuery SDK's, pandas'
-and fsspec's."""
+"""Modules without a location share their name with several packages, as in google.cloud. The last three messages are
+those of the BigQuery SDK, pandas and fsspec."""
 
 
 class PythonStepExecutor:

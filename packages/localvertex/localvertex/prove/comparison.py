@@ -88,7 +88,7 @@ class ComparedCurve:
 
     @property
     def title(self) -> str:
-        """Its name for readers: of a file with its path."""
+        """Its name for readers; the name of a value in a file has the file's path."""
         return f"{self.name.partition('|')[0] * self.is_of_file} {self.own_name}".strip()
 
     @property
@@ -182,7 +182,7 @@ class Comparison:
     steps_missing: int = 0
     """Logged by no process, beyond a line for each restart."""
     examples_repeated: int | None = None
-    """More often than in an undisturbed run; None: no log has examples."""
+    """Examples seen more often than in an undisturbed run; None: no log has examples."""
     examples_never_seen: int | None = None
     not_compared: list[str] = field(default_factory=list)
     """Differences that prove nothing: files without a reader, means over a restart, whole numbers without a step."""

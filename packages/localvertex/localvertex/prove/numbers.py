@@ -18,7 +18,7 @@ from localvertex._base.userinput.errors import UserError
 Key = tuple[float, ...]
 
 _START = re.compile(r"--- start \d+ ---$")
-"""Between the processes of a replica; text before it in its line is half of a line, which a kill has cut."""
+"""Separates the processes of a replica; text before it on its line is half of a line, which a kill has cut."""
 _MAX_LINE = 4000
 _COUNTERS = re.compile(
     r"(?:.*[/._])?(?:batch|checkpoint|ckpt|epoch|i|it|iters?|iterations?|n|num_steps|round|saved|steps?|t|updates?)",
@@ -62,7 +62,7 @@ class Point:
     name: str
     """Its origin, and its own name after the last `|`."""
     key: Key = ()
-    """When it was measured, such as epoch and step; empty if that is not said."""
+    """When it was measured, such as epoch and step; empty if the line does not say."""
     process: int = 0
     """Number of the process in the replica, from 0; always 0 for a file."""
     line: int = 0

@@ -17,7 +17,7 @@ from trainer.google_errors import google_error
 
 _NUM_ERRORS = 3
 _MAX_POLLS = 6
-"""For what the service shows up to half a minute late: messages of a failed job, and a new job."""
+"""Polls for facts that the service shows up to half a minute late: messages of a failed job, and a new job."""
 
 
 def run(settings: Settings, build: Callable[[Any], None], is_done: Callable[[], bool]) -> None:

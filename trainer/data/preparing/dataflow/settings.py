@@ -25,7 +25,7 @@ _PATTERNS = {
     "service_account": (r"|[a-zA-Z0-9._-]+@[a-zA-Z0-9.-]+", "the e-mail address of a service account"),
 }
 ENGINES = LOCAL, _ = ("local", "dataflow")
-"""What reads the images: this machine, or the workers of a Dataflow job."""
+"""Engines that read the images: this machine, or the workers of a Dataflow job."""
 WORKERS, DISK_GB = range(1, 4001), range(30, 65537)
 _OF_THE_RUN = ("project", "region", "folder", "image")
 """Fields without a pipeline parameter of the prefix dataflow_."""

@@ -29,7 +29,7 @@ class NoPreviousDataset:
 
     entry: HistoryEntry | None = None
     folder = ""
-    """On this machine, with its metadata and its list of images."""
+    """Folder on this machine with its metadata and its list of images."""
 
     def rows(self) -> Iterator[tuple[Values, Identity]]:
         """Yield what all rows contain, by name, and their identities."""

@@ -27,9 +27,9 @@ class HistoryEntry:
     dataset: str
     """Its folder: absolute, or on gs://."""
     metadata_sha256: str
-    """Of its dataset.json, which has the SHA-256 and CRC32C of each shard."""
+    """Digest of its dataset.json, which has the SHA-256 and CRC32C of each shard."""
     list_sha256: str
-    """Of its list of images."""
+    """Digest of its list of images."""
     began_ns: int
     """Time before its first image was read, in nanoseconds."""
     is_published: bool

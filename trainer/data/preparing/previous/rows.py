@@ -41,7 +41,7 @@ FROM asked JOIN known ON known.rowid = found LEFT JOIN places ON places.number =
 """  # noqa: S608 - constants
 
 Found = tuple[Values, Identity]
-"""What a row contains, as `to_values` returns it, and the identity of its image."""
+"""The content of a row, as `to_values` returns it, and the identity of its image."""
 
 
 _NUM_THREADS = 16

@@ -14,7 +14,7 @@ from localvertex._base.userinput.reading import parse_json
 from localvertex._base.userinput.spelling import quote
 
 PLACEHOLDER = re.compile(r"\{\{\$((?:[^{}]|\}(?!\})|\{(?!\{\$))*)\}\}")
-"""One without an end reaches at most to the next one, so that a text with many of them is read in a short time."""
+"""A placeholder without an end reaches at most to the next one, so that a text with many is read in a short time."""
 INPUT_PARAMETER = re.compile(r"\{\{\$\.inputs\.parameters\['([^']+)'\]\}\}")
 _INPUT_NAME = re.compile(r'"InputName":\s*"([^"]*)"')
 _STRUCTURES = ('{"Concat":', '{"IfPresent":')
