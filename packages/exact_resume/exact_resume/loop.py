@@ -25,7 +25,7 @@ from exact_resume.workers.signals import StopRequest
 from exact_resume.workers.team import Pace, Team
 
 _GRACE_SECONDS = 30.0
-"""Between the notice and the end of a Spot machine
+"""Time between the notice and the end of a Spot machine
 (https://cloud.google.com/compute/docs/instances/preemptible#preemption-process)."""
 _LOOK_SECONDS = 0.05
 """Interval between two looks at notices and clocks, if steps are shorter."""
@@ -61,7 +61,7 @@ class Schedule:
     """0: not by time; None: `exact_resume.checkpoints.async_writer.best_interval`."""
     keep_checkpoints: int = 3
     validate_every_steps: int = 0
-    """A validation is due after so many steps, and after the last one; 0: never."""
+    """A validation is due after this many steps, and after the last one; 0: never."""
     early_stopping: EarlyStopping = dataclasses.field(default_factory=EarlyStopping)
 
     def validates(self, step: int) -> bool:
@@ -104,7 +104,7 @@ class Loop:
     # What a kind of training adds.
 
     def copy(self) -> Content:
-        """Return copies of what is trained; only the chief's are saved."""
+        """Return copies of the trained state; only the chief's are saved."""
         raise NotImplementedError
 
     def put(self, checkpoint: Checkpoint) -> None:
@@ -159,7 +159,7 @@ class Loop:
         self._flush(time.monotonic())
 
     def boundary(self, step: int) -> None:
-        """Let no block of steps cross a number of steps, at which something changes, such as what is trained."""
+        """Let no block of steps cross this number of steps, where something changes, such as the trained variables."""
         self._boundaries.add(step)
 
     def blocks(self) -> Iterator[Block]:
@@ -319,7 +319,7 @@ class Loop:
         """Log numbers of this step or block, such as the loss; the event log has their means over some steps.
 
         Args:
-            values: Numbers, or what `float` takes, such as a tensor with one value. They are read up to 2 s later.
+            values: Numbers, or values that `float` accepts, such as a tensor of size 1. They are read up to 2 s later.
         """
         for name, value in values.items():
             if name not in self._values:
@@ -385,7 +385,7 @@ class Loop:
         self._is_finished, self._lost_step = kept == self.best, self.best.step if kept != self.best else 0
 
     def end(self) -> None:
-        """Wait, as another worker than the chief, until the result is written.
+        """Wait, as a worker other than the chief, until the result is written.
 
         Raises:
             RunError: The best checkpoint is lost.
@@ -401,7 +401,7 @@ class Loop:
 
     @contextlib.contextmanager
     def evaluation(self) -> Iterator[None]:
-        """Expect no step meanwhile; training continues afterwards as without the evaluation."""
+        """Pause the watchdog; training continues afterwards as if there had been no evaluation."""
         self._watchdog.pause()
         try:
             with self.aside():
@@ -506,7 +506,7 @@ class Loop:
 
     @property
     def _is_new(self) -> bool:
-        """Whether a checkpoint of this step would have what the newest one has not."""
+        """Whether a checkpoint of this step would contain more than the newest one."""
         step, is_validated = self._saved
         return self.step > self._writer.saved_step or (self.step == step and not is_validated and self._is_validated)
 

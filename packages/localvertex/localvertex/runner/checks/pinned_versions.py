@@ -34,7 +34,7 @@ def replacements(
         configuration: Names the packages of which any release will do.
         run: Runs pip; see `pins.resolve`.
         report: Receives a line for each step that is checked.
-        warn: Receives a line for each step for which the time did not last.
+        warn: Receives a line for each step for which time ran out.
         has_time: Returns whether more may be checked.
 
     Raises:
