@@ -170,7 +170,7 @@ class TrainConfig:
         return steps - steps % group
 
     def check_for_parameter_servers(self, *, exact: bool) -> None:
-        """Refuse what parameter servers cannot keep.
+        """Refuse settings that parameter servers cannot keep.
 
         Args:
             exact: Whether the run has to give bit-identical weights.

@@ -188,7 +188,7 @@ def _previous(
 def _statistics(
     wanted: PrepareRequest, opened: Source, rows: Rows, directory: pathlib.Path, quality: Quality
 ) -> Statistics:
-    """Compute the statistics, write the lists of images, and refuse what cannot be trained on."""
+    """Compute the statistics, write the lists of images, and refuse a dataset that cannot be trained on."""
     statistics = Statistics(opened.class_names, opened.remarks)
     with (
         image_list.open_writer(directory, opened.class_names) as add_line,

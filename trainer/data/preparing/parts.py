@@ -55,7 +55,7 @@ class Part:
 def make(images: Sequence[SourceImage], image_size: int, folder: str) -> Part:
     """Read and examine some images and commit them as a part.
 
-    Any worker may call it, several ones for the same images, too: all write the same.
+    Any worker may call it, even several for the same images: all write the same bytes.
 
     Args:
         images: At most MAX_IMAGES.
@@ -128,7 +128,7 @@ def names(folder: str) -> list[str]:
 
 
 def load(folder: str, name: str) -> tuple[Part, list[Row]]:
-    """Return what a part contains, and its rows, whose offsets are those in its bytes.
+    """Return a part and its rows, whose offsets are positions in its bytes.
 
     Raises:
         DamagedPart: Its rows are incomplete or were changed.
@@ -173,7 +173,7 @@ def path_of_bytes(folder: str, name: str) -> str:
 
 
 def remove(folder: str) -> None:
-    """Remove all parts of a folder, and what killed processes left of some; nothing else."""
+    """Remove all parts of a folder, and leftovers of killed processes; nothing else."""
     if not storage.is_object_store(folder):
         for left in filter(None, map(_ASIDE.fullmatch, storage.names(folder))):
             atomic_write.remove_left(pathlib.Path(folder, left[1]))

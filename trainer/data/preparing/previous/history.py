@@ -69,7 +69,7 @@ class ReadOnlyHistory(NoHistory):
         self._history = history
 
     def read(self) -> list[HistoryEntry]:
-        """Return what the history has."""
+        """Return the entries of the history."""
         return self._history.read()
 
 
@@ -102,7 +102,7 @@ class History(NoHistory):
 
 
 def of(pipeline_root: str, *, source: str, image_size: int, max_examples: int) -> NoHistory:
-    """Return the history for what would be prepared; any other version of the decoders or of the code has another.
+    """Return the history of such a dataset; any other version of the decoders or of the code has its own.
 
     Args:
         pipeline_root: Local or gs://; empty for none.
