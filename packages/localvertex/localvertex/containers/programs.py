@@ -151,7 +151,7 @@ def is_python(program: str) -> bool:
 
 
 def python_target(words: list[str]) -> tuple[str, int, str]:
-    """Return what a Python command runs: "module" or "file", the index of the last word that names it, and its name.
+    """Return the target of a Python command: "module" or "file", the index of the word that names it, and the name.
 
     The kind is empty for code in the command, standard input or nothing.
     """

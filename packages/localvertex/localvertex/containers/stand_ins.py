@@ -121,7 +121,7 @@ class StandIn:
         )
 
     def words(self, command: Sequence[str], arguments: Sequence[str]) -> tuple[str, ...]:
-        """Return what runs as a process of this machine in place of an image's command; empty if nothing does.
+        """Return the command that runs on this machine in place of an image's command; empty if none does.
 
         Raises:
             UserError: Its script, module or component is not here.

@@ -147,7 +147,7 @@ class Attempt:
 
     @property
     def stand_in(self) -> StandIn:
-        """Return what runs in place of the container's image."""
+        """Return the stand-in for the container's image."""
         container = self.container
         return self.context.containers.stand_ins.of(container.image, (*container.command, *container.args))
 

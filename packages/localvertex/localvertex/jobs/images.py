@@ -1,4 +1,4 @@
-"""Which worker pools need their container image: those whose command is not Python code of this machine.
+"""Find the worker pools that need their container image: their command is not Python code of this machine.
 
 A replica that runs this Python with a module or a script that is here, a Python package or a Python component of kfp is
 a process as before. All others are container commands, and run as a pipeline's steps do.

@@ -171,7 +171,7 @@ class Prediction:
 
 
 def _job_of(message: Message) -> BatchJob:
-    """Read what is done with each line.
+    """Read how each line is treated.
 
     Raises:
         UserError: The message has something that does not run locally.

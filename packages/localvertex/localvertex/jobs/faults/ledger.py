@@ -11,7 +11,7 @@ _NO_PROCESS = "no process was running there when it was due"
 
 
 class FaultLedger:
-    """Collects what became of the faults; any thread may call it."""
+    """Collects the outcomes of the faults; any thread may call it."""
 
     def __init__(self, given: Iterable[Fault] = ()) -> None:
         self._lock = threading.Lock()
