@@ -134,7 +134,7 @@ def read(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def identity(request: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what decides the result: not the secrets and labels; of an image with a digest, only that.
+    """Return the values that decide the result: no secrets and labels; of an image with a digest, the digest alone.
 
     A local run has no image, so the Python files that the command names, and what stands in for the image, are part.
 

@@ -64,9 +64,9 @@ def check(path: str, value: Any, kind: Any) -> Any:
     """Return a value in the types of its kind, for example 1 as 1.0 where any number is allowed.
 
     Args:
-        path: Where the value is, which begins the messages.
-        value: What JSON contains.
-        kind: What is allowed, see above.
+        path: Path of the value, which begins the messages.
+        value: The value, as JSON has it.
+        kind: The allowed kind, see above.
 
     Raises:
         UserError: The value is of another kind, a key is unknown or missing, or a class is not allowed.

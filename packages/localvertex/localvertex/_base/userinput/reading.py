@@ -42,7 +42,7 @@ def read_all(path: str | Path, *, only_json_values: bool = False) -> list[Any]:
 
     Args:
         path: The file; "-" is standard input.
-        only_json_values: Refuse what only YAML can write, such as dates.
+        only_json_values: Refuse values that only YAML can write, such as dates.
 
     Raises:
         UserError: The file cannot be read or is neither JSON nor YAML.
@@ -125,7 +125,7 @@ def parse_all(data: bytes, name: str, *, only_json_values: bool = False, may_be_
     Args:
         data: The text.
         name: The file's name for messages; ".json" at its end excludes YAML.
-        only_json_values: Refuse what only YAML can write, such as dates.
+        only_json_values: Refuse values that only YAML can write, such as dates.
         may_be_yaml: Read it as YAML where it is not JSON, whatever its name is.
 
     Raises:

@@ -172,10 +172,10 @@ class JobCollection:
         """Record a new job and start it; its folder is removed if it cannot be started.
 
         Args:
-            location: Where it is created.
+            location: The location in which it is created.
             body: The request, which has been checked.
             work: Runs it.
-            warnings: What to warn of.
+            warnings: The warnings to show.
             fields: Further fields of the record.
 
         Raises:
@@ -232,7 +232,7 @@ class JobCollection:
                 self._update(job.number, state=str(JobState.RUNNING), startTime=record.now())
 
     def _folder(self, number: str) -> Path:
-        """Return where the files of a job are."""
+        """Return the folder of a job's files."""
         return self._store.folder / self.collection / number
 
     def _mark(self, number: str) -> Path:

@@ -20,7 +20,7 @@ class CustomJobs(JobCollection):
     Args:
         store: The records of the server.
         log: Called with the start, the end and the warnings of each job.
-        options: Those of the server.
+        options: Options of the server.
     """
 
     collection, message, objects = "customJobs", "CustomJob", ("jobSpec",)

@@ -1,4 +1,4 @@
-"""How pipeline runs appear in the metadata: contexts, executions, artifacts and events.
+"""Pipeline runs in the metadata: contexts, executions, artifacts and events.
 
 It is read from the runs' own records when a run has ended and at each request for metadata, so no run depends on it. A
 run that has ended is added once; what a user deletes or changes afterwards stays so.

@@ -59,7 +59,7 @@ def check_pipeline(
 
     Args:
         pipeline_spec: The parsed spec, or a PipelineJob that holds one in pipelineSpec.
-        region: Where the pipeline is to run; jobs without a location run there.
+        region: Region of the pipeline; jobs without a location run there.
         today: The date to compare end-of-support dates with; None for the current date.
 
     Returns:
@@ -95,7 +95,7 @@ def check_resources(name: str, resources: JsonObject, *, region: str) -> list[Fi
     Args:
         name: Name of the step.
         resources: Resources as in a compiled file: cpuLimit, memoryLimit in GB, accelerator with type and count.
-        region: Where the pipeline is to run.
+        region: Region of the pipeline.
     """
     container, seen = Container(image="", resources=resources), Examination()
     step = Step(name=name, path=name, container=container, inputs={}, given=frozenset(), is_cached=False)
@@ -126,7 +126,7 @@ def check_payload(payload: Payload, *, region: str, today: date, runs_here: bool
 
     Args:
         payload: The job.
-        region: Where the pipeline is to run; empty if it is not known.
+        region: Region of the pipeline; empty if it is not known.
         today: The date to compare end-of-support dates with.
         runs_here: Whether the job is to run on this machine.
 
