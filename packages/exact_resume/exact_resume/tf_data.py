@@ -1,4 +1,4 @@
-"""Batches of a `tf.data.Dataset`, with a state: where its iterator is, and what was read ahead of the steps.
+"""Batches of a `tf.data.Dataset`, with a state: the position of its iterator, and batches read ahead of the steps.
 
 TensorFlow saves an iterator with the buffers of its shuffles, caches and prefetches, so the order after a restore is
 that of an uninterrupted run. It refuses to save stateful operations, such as py_function, but it does save a shuffle
@@ -23,7 +23,7 @@ from exact_resume.text import on_one_line
 _FAIL = 2
 """TensorFlow's policy for operations with a state of their own."""
 _MAX_BYTES = 2**28
-"""Of a dataset of known length whose graph is written to check it: if it is in memory, it takes thrice its size."""
+"""Largest dataset of known length whose graph is written to check it: one in memory takes three times its size."""
 
 
 class DatasetBatches:
