@@ -68,7 +68,7 @@ def _names(options: argparse.Namespace) -> Names:
 
 
 def _confirm(question: str) -> bool:
-    """Ask on the terminal; the end of the input is no."""
+    """Ask on the terminal; the end of the input counts as no."""
     try:
         return input(question).strip().lower() == "yes"
     except EOFError:

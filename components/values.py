@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 def check_values(given: Mapping[str, Any], *, image: str, region: str) -> list[Finding]:
-    """Refuse what the steps or Vertex AI would refuse after hours, and return the warnings about machines.
+    """Refuse values that the steps or Vertex AI would refuse after hours; return the warnings about machines.
 
     Args:
         given: Values by the names of the pipeline's parameters; others are ignored. A value inside of a structure may

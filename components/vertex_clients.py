@@ -31,7 +31,7 @@ _SECONDS = 60.0
 """Limit for one answer; the clients' own limit of 5 s is too short for a service that is starting."""
 
 _PAUSES_SECONDS = (1.0, 4.0, 16.0)
-"""Between the attempts of a call."""
+"""Pauses between the attempts of a call."""
 
 _ADVICE = {
     401: "; docs/cloud.md has the set-up",

@@ -15,7 +15,7 @@ from pipelines.steps import step
 
 _NAME = "batch-prediction"
 _KEY_FIELD = "file_name"
-"""As in `trainer.results.batch.instances`, which a pipeline does not import."""
+"""The same as in `trainer.results.batch.instances`, which a pipeline does not import."""
 
 
 def batch_prediction(settings: Settings) -> Any:

@@ -23,7 +23,7 @@ _LOCAL_PROJECT = "local-project"
 """Project of `localvertex serve`, which accepts any."""
 
 _WORK_DIR = "runs"
-"""Also the default of `localvertex serve`."""
+"""The default of `localvertex serve` as well."""
 
 _PROJECT_ID = re.compile(r"(?:[a-z0-9.-]+:)?[a-z][a-z0-9-]{4,28}[a-z0-9]")
 """6 to 30 characters; old projects of an organisation have its domain as a prefix."""

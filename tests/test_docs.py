@@ -364,7 +364,7 @@ def test_a_change_of_each_kind_has_the_files_of_the_page() -> None:
     """What exists of each kind is named in the files of its row, and beside them only by code that uses it."""
     localvertex, prove = "packages/localvertex/localvertex", "packages/localvertex/localvertex/prove/disturbance.py"
     examples = {
-        "An operation of Google's": ("ModelGetExecutor", [localvertex], set()),
+        "A Google operation": ("ModelGetExecutor", [localvertex], set()),
         "A fault": ("Action.MAINTENANCE", [localvertex], {prove}),
         "A column of the console's list": ('Field("pipeline"', [localvertex], set()),
         "A hyperparameter": (

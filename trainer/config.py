@@ -13,6 +13,7 @@ from typing import Any
 from localvertex._base.kinds import Number
 from localvertex._base.userinput.errors import UserError
 from localvertex._base.userinput.spelling import quote
+from trainer import settings
 from trainer.data.splits import check_batch_size
 from trainer.models import models, recipes
 from trainer.settings import FRACTION, check_all, setting
@@ -169,7 +170,7 @@ class TrainConfig:
         return steps - steps % group
 
     def check_for_parameter_servers(self, *, exact: bool) -> None:
-        """Refuse what parameter servers cannot keep.
+        """Refuse settings that parameter servers cannot keep.
 
         Args:
             exact: Whether the run has to give bit-identical weights.
@@ -192,7 +193,7 @@ class TrainConfig:
 
     def to_flags(self) -> list[str]:
         """Return the command line of `trainer.task` for this configuration, with every field written out."""
-        return [f"{_flag(name)}={value}" for name, value in self.to_dict().items()]
+        return [f"{settings.flag(name)}={value}" for name, value in self.to_dict().items()]
 
     def fingerprint(self) -> str:
         """Return 64 hexadecimal digits: SHA-256 of the fields that identify a run."""
@@ -212,26 +213,11 @@ def from_dict(fields: dict[str, Any]) -> TrainConfig:
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
-    """Give `parser` one flag per field; the field's metadata has its help text."""
+    """Give `parser` one flag per field."""
     group = parser.add_argument_group("what is trained (changing any of these makes it a different run)")
-    for field in dataclasses.fields(TrainConfig):
-        choices = field.metadata["kind"] if isinstance(field.metadata["kind"], tuple) else None
-        # Annotations would be strings with `from __future__ import annotations`.
-        assert isinstance(field.type, type)  # noqa: S101 - for the type checker
-        group.add_argument(
-            _flag(field.name),
-            type=field.type,
-            choices=choices,
-            default=field.default,
-            metavar=None if choices else field.type.__name__.upper(),
-            help=f"{field.metadata['help'].replace('%', '%%')} [%(default)s]",
-        )
+    settings.add_flags(group, TrainConfig)
 
 
 def from_namespace(namespace: argparse.Namespace) -> TrainConfig:
     """Return the configuration from what `add_flags` parsed."""
     return TrainConfig(**{field.name: getattr(namespace, field.name) for field in dataclasses.fields(TrainConfig)})
-
-
-def _flag(name: str) -> str:
-    return "--" + name.replace("_", "-")

@@ -3,6 +3,7 @@
 A kind is one of `localvertex._base.kinds`, for example a range of integers, or a tuple of texts to choose from.
 """
 
+import argparse
 import contextlib
 import dataclasses
 import math
@@ -26,6 +27,27 @@ def setting(help_text: str, kind: Any = None, *, is_later: bool = False, **optio
         **options: Those of `dataclasses.field`.
     """
     return dataclasses.field(metadata={"help": help_text, "kind": kind, "is_later": is_later}, **options)
+
+
+def flag(name: str) -> str:
+    """Return the flag of a setting."""
+    return f"--{name.replace('_', '-')}"
+
+
+def add_flags(group: argparse._ArgumentGroup, settings: Any) -> None:
+    """Give a group of a command line one flag per field of a dataclass of settings."""
+    for field in dataclasses.fields(settings):
+        choices = field.metadata["kind"] if isinstance(field.metadata["kind"], tuple) else None
+        # Annotations would be strings with `from __future__ import annotations`.
+        assert isinstance(field.type, type)  # noqa: S101 - for the type checker
+        group.add_argument(
+            flag(field.name),
+            type=field.type,
+            choices=choices,
+            default=field.default,
+            metavar=None if choices else field.type.__name__.upper(),
+            help=f"{field.metadata['help'].replace('%', '%%')} [%(default)s]",
+        )
 
 
 def check_all(settings: Any, prefix: str = "") -> None:

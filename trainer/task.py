@@ -7,6 +7,7 @@ that Vertex AI sets.
 
 import argparse
 import contextlib
+import dataclasses
 import os
 import sys
 from typing import Any, NoReturn
@@ -26,19 +27,38 @@ from trainer.data.dataset import Dataset
 from trainer.files import outputs
 from trainer.learner import libraries
 from trainer.models import models, references
-from trainer.settings import POSITIVE, check
+from trainer.settings import POSITIVE, add_flags, check, flag, setting
 
 _AUTO = "auto"
-_KINDS = {
-    "checkpoint_every_steps": range(10**9 + 1),
-    "checkpoint_every_seconds": Number(lowest=0, highest=1e8),
-    "keep_checkpoints": POSITIVE,
-    "watchdog_seconds": Number(lowest=0, highest=1e8),
-    "peer_timeout_seconds": Number(lowest=1, highest=1e8),
-    "logical_cpu_devices": range(1, 257),
-}
-"""Flag -> the values that it may have."""
+_SECONDS = Number(lowest=0, highest=1e8)
 _PATHS = ("AIP_CHECKPOINT_DIR", "AIP_TENSORBOARD_LOG_DIR")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Execution:
+    """Settings that do not change which run it is."""
+
+    checkpoint_every_steps: int = setting("save every N steps; 0: off", range(10**9 + 1), default=0)
+    keep_checkpoints: int = setting("number of newest checkpoints to keep, besides the best one", POSITIVE, default=3)
+    precision: str = setting(
+        "auto: bfloat16 on A100 and newer, float16 with loss scaling on V100 and T4, else float32",
+        (_AUTO, "float32", "bfloat16", "float16"),
+        default=_AUTO,
+    )
+    xla: str = setting(
+        "compile the forward and backward pass, which changes dropout's random numbers", ("on", "off"), default="off"
+    )
+    watchdog_seconds: float = setting(
+        "abort (134) after this many seconds without progress; 0: never", _SECONDS, default=900.0
+    )
+    peer_timeout_seconds: float = setting(
+        "exit (134) if the other machines have not joined after this many seconds",
+        Number(lowest=1, highest=1e8),
+        default=300.0,
+    )
+    logical_cpu_devices: int = setting(
+        "split the CPU into N devices, to try several devices without GPUs", range(1, 257), default=1
+    )
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -168,8 +188,15 @@ def parser() -> argparse.ArgumentParser:
     other_help = "resume an exact run on another number or kind of devices; result.json records them"
     labels.add_argument("--allow-other-devices", action="store_true", help=other_help)
     execution = made.add_argument_group("execution (same run; results may differ slightly, see docs/training.md)")
-    _add_checkpoints(execution)
-    _add_devices(execution)
+    execution.add_argument(
+        "--checkpoint-every-seconds",
+        type=_seconds_or_auto,
+        default=None,
+        metavar="T",
+        help="save T seconds after the last save; 0: off [auto: sqrt(2 C M), at least 100 C, where C is how long a"
+        f" save pauses training and M={SECONDS_BETWEEN_FAILURES:g} s is the mean time between failures]",
+    )
+    add_flags(execution, Execution)
     return made
 
 
@@ -179,61 +206,16 @@ def _check(options: argparse.Namespace) -> None:
         raise UserError("--dataset is missing; give the folder from `python -m trainer.prepare`")
     paths.check("--dataset", options.dataset)
     identity.check_run_label(options.run_label)
-    for name, kind in _KINDS.items():
-        if (value := getattr(options, name)) is not None:
-            check(f"--{name.replace('_', '-')}", value, kind)
+    if options.checkpoint_every_seconds is not None:
+        check("--checkpoint-every-seconds", options.checkpoint_every_seconds, _SECONDS)
+    for field in dataclasses.fields(Execution):
+        check(flag(field.name), getattr(options, field.name), field.metadata["kind"])
     for name in _PATHS:
         if path := os.environ.get(name, ""):
             paths.check(name, path)
     for name in ("starting_weights", "tensorboard_directory"):
         if path := getattr(options, name):
-            paths.check(f"--{name.replace('_', '-')}", path)
-
-
-def _add_checkpoints(group: argparse._ArgumentGroup) -> None:
-    group.add_argument(
-        "--checkpoint-every-steps",
-        type=int,
-        default=0,
-        metavar="N",
-        help="save every N steps; 0: off [%(default)s]",
-    )
-    group.add_argument(
-        "--checkpoint-every-seconds",
-        type=_seconds_or_auto,
-        default=None,
-        metavar="T",
-        help="save T seconds after the last save; 0: off [auto: sqrt(2 C M), at least 100 C, where C is how long a"
-        f" save pauses training and M={SECONDS_BETWEEN_FAILURES:g} s is the mean time between failures]",
-    )
-    group.add_argument(
-        "--keep-checkpoints",
-        type=int,
-        default=3,
-        metavar="N",
-        help="number of newest checkpoints to keep, besides the best one [%(default)s]",
-    )
-
-
-def _add_devices(group: argparse._ArgumentGroup) -> None:
-    group.add_argument(
-        "--precision",
-        choices=(_AUTO, "float32", "bfloat16", "float16"),
-        default=_AUTO,
-        help="auto: bfloat16 on A100 and newer, float16 with loss scaling on V100 and T4, else float32 [%(default)s]",
-    )
-    group.add_argument(
-        "--xla",
-        choices=("on", "off"),
-        default="off",
-        help="compile the forward and backward pass, which changes dropout's random numbers [%(default)s]",
-    )
-    watchdog_help = "abort (134) after T seconds without progress; 0: never [%(default)g]"
-    group.add_argument("--watchdog-seconds", type=float, default=900.0, metavar="T", help=watchdog_help)
-    peer_help = "exit (134) if the other machines have not joined after T seconds [%(default)g]"
-    group.add_argument("--peer-timeout-seconds", type=float, default=300.0, metavar="T", help=peer_help)
-    cpu_help = "split the CPU into N devices, to try several devices without GPUs [%(default)s]"
-    group.add_argument("--logical-cpu-devices", type=int, default=1, metavar="N", help=cpu_help)
+            paths.check(flag(name), path)
 
 
 def _seconds_or_auto(text: str) -> float | None:

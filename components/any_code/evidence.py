@@ -89,7 +89,7 @@ def examples(
     Args:
         own: Predictions of the new model.
         champion: Predictions of the champion; None: the new model's examples alone.
-        answer: Field with the answer; a line without it is no answer.
+        answer: Field with the answer; a line without it does not count.
         fewest: Fewest examples that decide.
     """
     answered = {name: line for name, line in own.unseen.items() if answer in line}
@@ -189,7 +189,7 @@ def id_of(value: Any) -> str:
     """Return the normal form of an id: text in Unicode's form NFC, without spaces around it and leading zeros.
 
     Raises:
-        UserError: It is no text and no number.
+        UserError: It is neither a text nor a number.
     """
     return re.sub(r"^0+(?=[0-9]+$)", "", unicodedata.normalize("NFC", text("id", value)).strip())
 

@@ -22,7 +22,7 @@ from trainer.results.significance import SIGNIFICANCE
 Array = npt.NDArray[Any]
 
 _FEWEST = 21
-"""Fewer examples do not show that a model has learnt anything; as for classes."""
+"""Minimum number of examples that show whether a model has learnt anything, as for classes."""
 _NUM_PERMUTATIONS = 999
 _SEED = 20_261_123
 _SMALLEST = 1e-15

@@ -102,12 +102,12 @@ class Goal:
         return value
 
     def is_better(self, value: float, other: float) -> bool:
-        """Return whether a value of the metric is better than another one; nothing is better than NaN."""
+        """Return whether one value of the metric is better than another; nothing is better than NaN."""
         return value > other if self.meaning.direction == MAXIMIZE else value < other
 
 
 def read(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what identifies the run, and `secrets` and `labels`, by the names of the pipeline's parameters.
+    """Return the identity of the run, `secrets` and `labels`, by the names of the pipeline's parameters.
 
     Raises:
         UserError: A value is wrong.
@@ -134,7 +134,7 @@ def read(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def identity(request: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what decides the result: not the secrets and labels; of an image with a digest, only that.
+    """Return the values that decide the result: no secrets and labels; of an image with a digest, the digest alone.
 
     A local run has no image, so the Python files that the command names, and what stands in for the image, are part.
 
@@ -172,7 +172,7 @@ def check_contents(inputs: Mapping[str, str]) -> None:
     """Refuse objects with another checksum than `#crc32c:...` says; other versions only identify the run.
 
     Raises:
-        UserError: The content is another one, or the object does not exist.
+        UserError: The content has changed, or the object does not exist.
     """
     for name, value in inputs.items():
         address, _, version = value.rpartition("#")

@@ -59,7 +59,7 @@ class Result:
 
     @property
     def sentence(self) -> str:
-        """The reason as it is printed and noted."""
+        """The reason, as printed and noted."""
         forced, anyway = "by force_promotion; " * self.is_forced, "; force_promotion promotes it anyway"
         return f"{forced}{self.reason}{anyway * self.can_be_forced}"
 

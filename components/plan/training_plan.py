@@ -139,7 +139,7 @@ def _state(*, finished: bool, outcome: str) -> str:
 
 
 def _check_recipe(config: TrainConfig, data: Dataset, *, num_devices: int) -> None:
-    """Refuse what the trainer would refuse.
+    """Refuse settings that the trainer would refuse.
 
     Raises:
         UserError: The recipe does not fit the dataset or the machines, or Keras refuses it.

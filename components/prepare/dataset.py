@@ -25,7 +25,7 @@ def prepare(
             this pipeline.
         prepare_engine: `local` or `dataflow`.
         dataflow: Values for a Dataflow job, see `dataflow_settings`; its region is that of the pipeline.
-        **options: Those of `trainer.prepare.prepare`.
+        **options: Options of `trainer.prepare.prepare`.
 
     Returns:
         The metadata of the dataset.

@@ -1,7 +1,7 @@
 """The labels that this project gives to models and versions, and the aliases of the version in use."""
 
 PROJECT_LABEL = ("managed-by", "vertex-gpu-training")
-"""On each model that these pipelines register; they do not touch models without it."""
+"""Label of each model that these pipelines register; they do not touch models without it."""
 CHAMPION = "champion"
 ALIASES = (CHAMPION, "default")
 """Aliases of the version in use; `default` belongs to the service, and cannot be taken from a model."""

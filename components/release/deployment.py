@@ -20,7 +20,7 @@ from trainer.results import outcome
 
 _ALL = 100
 _PAUSES_SECONDS = (1.0, 4.0, 16.0, 60.0)
-"""Between live predictions, while the old version still answers: a new traffic split takes a moment."""
+"""Pauses between live predictions while the old version still answers: a new traffic split takes a moment."""
 
 
 def deploy(*, dataset: str, predictions: str, **options: Any) -> str:

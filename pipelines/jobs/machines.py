@@ -77,7 +77,7 @@ def _candidates(step: Step, location: Location) -> list[Candidate]:
 
 
 def _deployment_lines(step: Step, location: Location) -> Iterator[str]:
-    """Yield what this project's step `deploy` requests, which costs money."""
+    """Yield the requests of this project's step `deploy`, which cost money."""
     values = {name: held.value for name, held in step.inputs.items() if name.startswith("deploy_")}
     name = values.get("deploy_endpoint")
     # `record` also has the endpoint, and the steps that check the machines have the machines.

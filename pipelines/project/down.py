@@ -51,7 +51,7 @@ class _Plan:
 
 
 def down(gcloud: Gcloud, names: Names, *, with_bucket: bool, confirm: Callable[[str], bool]) -> None:
-    """Remove what `up` created; the bucket, with its data and checkpoints, only with `with_bucket`.
+    """Remove the resources that `up` created; the bucket, with its data and checkpoints, only with `with_bucket`.
 
     Args:
         gcloud: Runs the commands.

@@ -91,7 +91,7 @@ def hash_of(line: Mapping[str, Any]) -> bytes:
 
 
 def pixels_of(line: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return what identifies the prepared pixels in a line of an image list, whatever their bytes."""
+    """Return the identity of the prepared pixels in a line of an image list, whatever their bytes."""
     return *line["pixel_sums"], *line["pixel_sums_of_squares"], line["perceptual_hash"]
 
 

@@ -26,7 +26,7 @@ _UNUSABLE = (TornCheckpoint, KeyError, TypeError)
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class StartingWeights:
-    """The trained variables of a network, and what they mean."""
+    """The trained variables of a network, and their meaning."""
 
     model: str
     """Name of the network."""
@@ -95,7 +95,7 @@ def read(directory: str, expected: str) -> StartingWeights:
         expected: The digest that they must have.
 
     Raises:
-        UserError: They are missing, damaged or other ones. A training must not start from random weights instead.
+        UserError: They are missing or damaged, or have another SHA-256; random weights must not take their place.
     """
     if not directory:
         raise UserError(f"--starting-weights is missing; give the folder with the weights {expected[:19]}...")
@@ -154,7 +154,7 @@ def resolve(config: TrainConfig, folder: str, checkpoint_directory: str) -> tupl
 
 
 def note_start(checkpoint_directory: str, *, weights: str, folder: str, taken: str) -> None:
-    """Record what a training has started from, for its result."""
+    """Record the weights that a training has started from, for its result."""
     content = seal.add_seal({"weights": weights, "folder": folder, "taken": taken})
     storage.write_json(storage.join(checkpoint_directory, _START_FILE), content)
 
@@ -167,7 +167,7 @@ def read_start(checkpoint_directory: str) -> dict[str, Any] | None:
 
 
 def start_of(checkpoint_directory: str, run_identity: dict[str, Any]) -> dict[str, Any] | None:
-    """Return what a run has started from, or None.
+    """Return the weights that a run has started from, or None.
 
     A start from other weights, of a run that was ended before its first checkpoint, is not this run's.
     """

@@ -104,7 +104,7 @@ class Dataset:
         """Open the shards of a split, which must be on this machine.
 
         Raises:
-            UserError: A shard is missing, or is no ArrayRecord file.
+            UserError: A shard is missing, or is not an ArrayRecord file.
         """
         return Shards(self.shard_paths(split), self.num_examples[split])
 
@@ -112,7 +112,7 @@ class Dataset:
         """Open the shards of some splits and close them; in a bucket, nothing is checked.
 
         Raises:
-            UserError: A shard is missing, or is no ArrayRecord file.
+            UserError: A shard is missing, or is not an ArrayRecord file.
         """
         if not storage.is_object_store(self.directory):
             for split in filter(self.shards.get, wanted):

@@ -34,7 +34,7 @@ NOT_READ = {
 }
 """Endings of image files in formats that are not read, in lower case, with the name of the format."""
 _REFUSED_FORMATS = {"AVIF": "AVIF", "JPEG2000": "JPEG 2000", **dict.fromkeys(("EPS", "WMF"), "a drawing")}
-"""The same formats under any name, as far as Pillow reads them: Pillow's name -> ours."""
+"""The same formats under any name, as far as Pillow reads them: Pillow's name -> this project's."""
 SEVERAL_FRAMES = "images with several frames, of which only the first is used"
 """Remark on an animation, or on a TIFF of several pages."""
 _LARGEST_LOSSLESS_SIZE = 64
@@ -162,7 +162,7 @@ def _rotate(image: Image.Image) -> None:
 
 
 def _without_metadata(data: bytes) -> bytes:
-    """Return a PNG or JPEG without what decides neither about its pixels nor about their orientation."""
+    """Return a PNG or JPEG without the parts that decide neither its pixels nor their orientation."""
     if data.startswith(_PNG):
         kept, at = [_PNG], len(_PNG)
         while at < len(data):
@@ -229,7 +229,7 @@ def _is_stored(data: bytes, image_size: int) -> bool:
 
 @functools.lru_cache(maxsize=16)
 def stored_header(image_size: int) -> tuple[bytes, bytes]:
-    """Return what all stored JPEGs of a size begin with: two parts, between which a comment may be.
+    """Return the start of all stored JPEGs of a size: two parts, between which a comment may be.
 
     Both are empty for sizes that are stored as PNG.
     """

@@ -212,7 +212,7 @@ class Learner:
         self._trace()
 
     def _trace(self) -> None:
-        """Trace the functions anew in their next calls."""
+        """Retrace the functions at their next calls."""
         # Nothing here is converted by AutoGraph: that would take a second of the start-up, and files in /tmp.
         self._train = tf.function(self._train_steps, reduce_retracing=True, autograph=False)
         self._evaluate = tf.function(self._evaluate_rounds, reduce_retracing=True, autograph=False)

@@ -123,7 +123,7 @@ class Recipe:
     """{start, layers, learning_rate_multiplier}: after a fraction of all steps (0.5), which train the head alone, the
     last layers of the pretrained base (all) are also trained. The learning rate of the head follows one schedule over
     all steps, and that of the base is a multiple (1) of it at each step. The base has no weight decay, which would pull
-    it towards zero instead of its pretrained weights. In the second phase the optimizer begins anew, without momenta
+    it towards zero instead of its pretrained weights. In the second phase the optimizer starts afresh, without momenta
     and averages of the first one.
     """
 

@@ -41,7 +41,7 @@ class Judgement:
 
     verdict: Verdict
     reason: str
-    """One sentence with the scores of the test that decided."""
+    """The scores of the test that decided, as one sentence."""
 
 
 def judge(

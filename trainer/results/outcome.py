@@ -126,7 +126,7 @@ def completion(checkpoint_directory: str) -> Mapping[str, Any]:
 
 
 def notes(checkpoint_directory: str) -> Notes:
-    """Return what is noted about a run that `result_file.is_finished`, or whose completion is noted."""
+    """Return the notes on a run that `result_file.is_finished`, or whose completion is noted."""
     digest = best_digest(checkpoint_directory)
     evaluation = _read(checkpoint_directory, _EVALUATION_FILE, digest)
     return Notes(

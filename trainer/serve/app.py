@@ -25,7 +25,7 @@ _MAX_REQUESTS = 64
 _MAX_WAITING_BYTES = 4 * _MAX_BODY_BYTES
 """Limit of all requests that are read or wait for their predictions."""
 _BODY_SECONDS = 60.0
-"""Time in which the body of a request has to arrive."""
+"""Seconds within which the body of a request has to arrive."""
 
 
 class Serving:

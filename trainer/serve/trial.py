@@ -75,7 +75,7 @@ class TrialServer:
                 raise TrainingError(f"it answers with probabilities of shape {answers.shape}, not {expected.shape}")
         except urllib.error.HTTPError as error:
             raise self._failure(f"it answers {error.code}: {error.read()[:300].decode(errors='replace')}") from error
-        # Also what is not an answer in JSON of the right form.
+        # This includes an answer that is not JSON of the right form.
         except (TrainingError, OSError, ValueError, LookupError, TypeError) as error:
             raise self._failure(f"{type(error).__name__}: {error}") from error
         difference = float(np.abs(answers - expected).max())

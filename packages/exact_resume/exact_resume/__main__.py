@@ -1,4 +1,4 @@
-"""Run a training command that is not changed, restore its newest whole checkpoint before, and commit each new one.
+"""Run an unchanged training command: restore its newest whole checkpoint first, and commit each new one.
 
 The command writes checkpoints into a folder of its own (--watch) and resumes by itself from the newest one there.
 Run the same line again and it resumes; a finished run exits at once.

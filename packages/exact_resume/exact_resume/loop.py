@@ -1,4 +1,4 @@
-"""When a training validates, saves, stops and ends: one loop for every way to train.
+"""Decide when a training validates, saves, stops and ends: one loop for every way to train.
 
 It hands out blocks of steps. Between two blocks it looks for a stop request, a notice, a save that is due and the end,
 and saves in the background. An exception never saves. The last step is saved before anything that comes after the loop.
@@ -25,12 +25,12 @@ from exact_resume.workers.signals import StopRequest
 from exact_resume.workers.team import Pace, Team
 
 _GRACE_SECONDS = 30.0
-"""Between the notice and the end of a Spot machine
+"""Time between the notice and the end of a Spot machine
 (https://cloud.google.com/compute/docs/instances/preemptible#preemption-process)."""
 _LOOK_SECONDS = 0.05
-"""Between two looks at notices and clocks, where steps are shorter."""
+"""Interval between two looks at notices and clocks, if steps are shorter."""
 _EVENT_SECONDS = 2.0
-"""Between two `steps` events."""
+"""Interval between two `steps` events."""
 _STEPS_FIELDS = ("time", "event", "first_step", "last_step", "num_steps", "seconds")
 """Fields of the `steps` event."""
 
@@ -51,7 +51,7 @@ class Block:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Schedule:
-    """When a loop does what."""
+    """The times at which a loop does what."""
 
     num_steps: int
     """Number of steps of the whole run."""
@@ -61,7 +61,7 @@ class Schedule:
     """0: not by time; None: `exact_resume.checkpoints.async_writer.best_interval`."""
     keep_checkpoints: int = 3
     validate_every_steps: int = 0
-    """A validation is due after so many steps, and after the last one; 0: never."""
+    """A validation is due after this many steps, and after the last one; 0: never."""
     early_stopping: EarlyStopping = dataclasses.field(default_factory=EarlyStopping)
 
     def validates(self, step: int) -> bool:
@@ -104,7 +104,7 @@ class Loop:
     # What a kind of training adds.
 
     def copy(self) -> Content:
-        """Return copies of what is trained; only the chief's are saved."""
+        """Return copies of the trained state; only the chief's are saved."""
         raise NotImplementedError
 
     def put(self, checkpoint: Checkpoint) -> None:
@@ -117,14 +117,14 @@ class Loop:
         return {}
 
     def aside(self) -> contextlib.AbstractContextManager[None]:
-        """Keep what the training draws from during a validation or an evaluation."""
+        """Restore the training's random generators after a validation or an evaluation."""
         return contextlib.nullcontext()
 
     def before_look(self) -> None:
-        """Do what is due before the workers exchange what they have seen."""
+        """Carry out what is due before the workers exchange what they have seen."""
 
     def before_save(self) -> None:
-        """Exchange with the other workers what a checkpoint has of them."""
+        """Exchange with the other workers their parts of a checkpoint."""
 
     # The run.
 
@@ -132,7 +132,7 @@ class Loop:
         """Restore the newest checkpoint.
 
         Args:
-            folder: Taken and open.
+            folder: The open folder, whose lease this process holds.
             team: The other workers.
             stop: Stop requests of this process.
 
@@ -159,7 +159,7 @@ class Loop:
         self._flush(time.monotonic())
 
     def boundary(self, step: int) -> None:
-        """Let no block of steps cross a number of steps, at which something changes, such as what is trained."""
+        """Let no block of steps cross this number of steps, where something changes, such as the trained variables."""
         self._boundaries.add(step)
 
     def blocks(self) -> Iterator[Block]:
@@ -319,7 +319,7 @@ class Loop:
         """Log numbers of this step or block, such as the loss; the event log has their means over some steps.
 
         Args:
-            values: Numbers, or what `float` takes, such as a tensor with one value. They are read up to 2 s later.
+            values: Numbers, or values that `float` accepts, such as a tensor of size 1. They are read up to 2 s later.
         """
         for name, value in values.items():
             if name not in self._values:
@@ -385,7 +385,7 @@ class Loop:
         self._is_finished, self._lost_step = kept == self.best, self.best.step if kept != self.best else 0
 
     def end(self) -> None:
-        """Wait, as another worker than the chief, until the result is written.
+        """Wait, as a worker other than the chief, until the result is written.
 
         Raises:
             RunError: The best checkpoint is lost.
@@ -401,7 +401,7 @@ class Loop:
 
     @contextlib.contextmanager
     def evaluation(self) -> Iterator[None]:
-        """Expect no step meanwhile; training continues afterwards as without the evaluation."""
+        """Pause the watchdog; training continues afterwards as if there had been no evaluation."""
         self._watchdog.pause()
         try:
             with self.aside():
@@ -464,7 +464,7 @@ class Loop:
             self._flush(now)
 
     def _exchange(self, own: dict[str, Any], decide: Callable[[list[dict[str, Any]]], Any]) -> Any:
-        """Exchange stop requests and notices, beside what a worker has to say; return what the chief decides."""
+        """Exchange stop requests and notices, beside a worker's own message; return what the chief decides."""
         self._owes_save = self._folder.log_preemptions() or self._owes_save
         own |= {"stop": self._stop.signal_number, "save": self._owes_save}
         # Another worker may evaluate; each watches its own steps.
@@ -506,7 +506,7 @@ class Loop:
 
     @property
     def _is_new(self) -> bool:
-        """Whether a checkpoint of this step would have what the newest one has not."""
+        """Whether a checkpoint of this step would contain more than the newest one."""
         step, is_validated = self._saved
         return self.step > self._writer.saved_step or (self.step == step and not is_validated and self._is_validated)
 
@@ -515,7 +515,7 @@ class Loop:
         return not self.is_validation_due
 
     def _save(self) -> None:
-        """Copy what is trained, and begin to write it."""
+        """Copy the trained state, and begin to write it."""
         started = time.monotonic()
         self._writer.settle(wait=True)
         self.before_save()

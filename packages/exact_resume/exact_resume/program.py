@@ -78,14 +78,14 @@ class Run(Loop):
             state: What a step changes, by name: see `exact_resume.state`.
             config: Whatever else decides what the run computes: numbers, texts, lists and dicts.
             sampler: The order of the examples.
-            code: Files of code; another content is another run.
-            save_every_steps: Save every so many steps; 0: not by steps.
-            save_every_seconds: Save so long after the last save; 0: not by time; None: chosen from the cost of a save.
+            code: Files of code; a change makes it another run.
+            save_every_steps: Number of steps between two saves; 0: not by steps.
+            save_every_seconds: Save this long after the last save; 0: not by time; None: by the cost of a save.
             keep_checkpoints: Number of newest checkpoints to keep, besides the best one.
-            validate_every_steps: In `blocks`, a validation is due after so many steps and after the last; 0: never.
+            validate_every_steps: In `blocks`, a validation is due after this many steps and after the last; 0: never.
             early_stopping: When the run ends early, by its scores.
-            watchdog_seconds: Abort (134) after so long without a step; 0: never.
-            peer_timeout_seconds: Abort (134) if another worker does not come or is silent for so long.
+            watchdog_seconds: Abort (134) after this long without a step; 0: never.
+            peer_timeout_seconds: Abort (134) if another worker does not join, or is silent for this long.
             rehearse: Before the first step of a new run, start this program a few times for 10 steps, and refuse to
                 train if it does not resume exactly.
 
@@ -151,7 +151,7 @@ class Run(Loop):
             InputError: The folder contains another run, the state cannot be saved, the workers differ, or the run does
                 not resume exactly.
             NotHolder: Another job trains in the folder.
-            SystemExit: Other workers did not come (134), or a stop was requested.
+            SystemExit: Other workers did not join (134), or a stop was requested.
         """
         self._state = states.State(self._objects)
         self._identity |= {f"state.{path}": shape for path, shape in self._state.shapes.items()}
@@ -339,7 +339,7 @@ class Run(Loop):
             states.set_generators(found)
 
     def before_save(self) -> None:
-        """Send the chief what each worker saves of itself."""
+        """Send the chief each worker's own state."""
         own: states.Arrays = []
         found = self._generators or states.generators()
         if about := self.of_worker():

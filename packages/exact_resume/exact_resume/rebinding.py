@@ -22,7 +22,7 @@ _Path = tuple[Any, ...]
 """Keys from the state to an object."""
 _COUNTED = (np.ndarray, dict, list, tuple)
 _PLAIN = (bool, int, float, str, bytes, type(None), np.generic)
-"""They cannot change, and are equal if the container that has them is."""
+"""Types whose values cannot change, and are equal if their container is."""
 _IS_KNOWN = sys.implementation.name == "cpython" and not sysconfig.get_config_var("Py_GIL_DISABLED")
 _MENDS = {"dict": "{}.update(...)", "list": "{}[:] = ...", "tuple": "give lists instead of tuples"}
 """Type of an object -> how it is changed in place."""
@@ -32,7 +32,7 @@ class Rebinding:
     """Watches the members of a state, which nothing but this dict and the program may refer to."""
 
     def __init__(self, objects: dict[str, Any]) -> None:
-        """Note what the program refers to at the first step, and its content."""
+        """Note the objects that the program refers to at the first step, and their content."""
         self._objects, self._first = objects, dict[_Path, Any]()
         free = _unreferenced(objects, _NUM_OWN)
         pending: list[tuple[_Path, Any]] = [((), objects)]

@@ -2,8 +2,8 @@
 
 A few steps run undisturbed, and once more in processes that stop after three, four and five steps. Each process has an
 environment variable that says where to stop and which folder to use, and writes down all logged numbers and the whole
-state after each step. These are compared bit for bit. If they differ, a second undisturbed pass shows what does so by
-itself: it is noise, and does not count.
+state after each step. These are compared bit for bit. If they differ, a second undisturbed pass shows which values
+differ by themselves: they are noise, and do not count.
 """
 
 import hashlib
@@ -41,7 +41,7 @@ class Tracer:
 
     @classmethod
     def of(cls, environment: Mapping[str, str], num_workers: int) -> "Tracer | None":
-        """Return the tracer of this process; None: it is no rehearsal.
+        """Return the tracer of this process; None: it is not a rehearsal.
 
         Raises:
             InputError: The variable is wrong, or there are several workers.
@@ -62,7 +62,7 @@ class Tracer:
             step: Number of steps done.
             logged: Name -> the values of this step.
             tree: The state, as `State.take` returns it.
-            arrays: Those of the state.
+            arrays: The arrays of the state.
         """
         found = {f"logged {name!r}": repr([*map(float, values)])[1:-1] for name, values in logged.items()}
         for name, node in tree.items():
@@ -167,7 +167,7 @@ def _last_line(printed: Sequence[pathlib.Path]) -> str:
 
 
 def _differences(expected: _Trace, found: _Trace) -> list[tuple[str, int, str, str]]:
-    """Return name, first step and both values of what differs."""
+    """Return name, first step and both values of each difference."""
     first = dict[str, tuple[str, int, str, str]]()
     for step in sorted(expected.keys() | found.keys()):
         before, after = expected.get(step, {}), found.get(step, {})

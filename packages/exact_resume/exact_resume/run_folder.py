@@ -207,7 +207,7 @@ class RunFolder:
         return found
 
     def writer(self, *, best: Best, saved_step: int, keep: int) -> CheckpointWriter:
-        """Return what saves checkpoints; on workers that are not the chief it does nothing.
+        """Return the object that saves checkpoints; on workers other than the chief, it does nothing.
 
         Args:
             best: Best of the checkpoint that the run resumes from.

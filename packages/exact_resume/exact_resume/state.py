@@ -81,7 +81,7 @@ class State:
     """Named objects of a program."""
 
     def __init__(self, objects: Mapping[str, Any]) -> None:
-        """Check what can be checked before the first step.
+        """Make the checks that are possible before the first step.
 
         Raises:
             InputError: An object cannot be saved, or has not been built; the message has its path.

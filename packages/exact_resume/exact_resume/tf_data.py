@@ -1,4 +1,4 @@
-"""Batches of a `tf.data.Dataset`, with a state: where its iterator is, and what was read ahead of the steps.
+"""Batches of a `tf.data.Dataset`, with a state: the position of its iterator, and batches read ahead of the steps.
 
 TensorFlow saves an iterator with the buffers of its shuffles, caches and prefetches, so the order after a restore is
 that of an uninterrupted run. It refuses to save stateful operations, such as py_function, but it does save a shuffle
@@ -23,7 +23,7 @@ from exact_resume.text import on_one_line
 _FAIL = 2
 """TensorFlow's policy for operations with a state of their own."""
 _MAX_BYTES = 2**28
-"""Of a dataset of known length whose graph is written to check it: if it is in memory, it takes thrice its size."""
+"""Largest dataset of known length whose graph is written to check it: one in memory takes three times its size."""
 
 
 class DatasetBatches:
@@ -66,7 +66,7 @@ class DatasetBatches:
             ) from None
 
         self.digest = hashlib.sha256(b"".join(each.tobytes() for each in first)).hexdigest()
-        """Of the first batch: another one shows other data, or a shuffle that was made before the seed was set."""
+        """Digest of the first batch: it changes with the data, and if a shuffle was made before the seed was set."""
 
     def batch(self, step: int) -> Any:
         """Return the batch of a step that has not ended; reads ahead up to it."""
@@ -78,7 +78,7 @@ class DatasetBatches:
             return self._ahead[step - self._first]
 
     def end_step(self, step: int) -> None:
-        """Drop the batches up to that of a step."""
+        """Drop the batches up to and including the batch of a step."""
         with self._lock:
             while self._first <= step:
                 self._ahead.popleft()
@@ -98,7 +98,7 @@ class DatasetBatches:
         """Continue where `get_state` was called.
 
         Raises:
-            InputError: The dataset is another one.
+            InputError: The dataset has changed.
         """
         iterator = iter(self._dataset)
         with tempfile.TemporaryDirectory() as folder:

@@ -36,7 +36,7 @@ class PrepareRequest:
     """Request for one dataset."""
 
     source: str
-    """As the user wrote it."""
+    """The source as the user wrote it."""
     output_directory: str
     image_size: int
     max_examples: int
@@ -68,7 +68,7 @@ class PreparedResult:
     """A dataset that was made."""
 
     dataset: Dataset
-    """Its folder is gone."""
+    """The dataset, whose temporary folder has been removed."""
     entry: HistoryEntry
     previous: tuple[HistoryEntry, ...]
     """The entry of the previous dataset, if there is one."""
@@ -188,7 +188,7 @@ def _previous(
 def _statistics(
     wanted: PrepareRequest, opened: Source, rows: Rows, directory: pathlib.Path, quality: Quality
 ) -> Statistics:
-    """Compute the statistics, write the lists of images, and refuse what cannot be trained on."""
+    """Compute the statistics, write the lists of images, and refuse a dataset that cannot be trained on."""
     statistics = Statistics(opened.class_names, opened.remarks)
     with (
         image_list.open_writer(directory, opened.class_names) as add_line,

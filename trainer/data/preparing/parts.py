@@ -25,7 +25,7 @@ from trainer.data.preparing.rows import Row, from_values, to_values
 from trainer.data.sources.source import SourceImage
 
 MAX_IMAGES = 2048
-"""In one part: some seconds to minutes of work, and few enough files with millions of images."""
+"""Images in one part: seconds to minutes of work, and few enough files with millions of images."""
 _ROWS, _BYTES = ".rows", ".bytes"
 _FILE = re.compile(r"[0-9a-f]{64}\.(?:rows|bytes)")
 _ASIDE = re.compile(rf"\.({_FILE.pattern})\.[0-9a-f]{{8}}\.partial")
@@ -47,7 +47,7 @@ class Part:
     num_bytes: int
     """Size of all prepared images."""
     sha256: str
-    """Of the prepared images."""
+    """Digest of the prepared images."""
     began_ns: int
     """Time before the first image was read, in nanoseconds."""
 
@@ -55,7 +55,7 @@ class Part:
 def make(images: Sequence[SourceImage], image_size: int, folder: str) -> Part:
     """Read and examine some images and commit them as a part.
 
-    Any worker may call it, several ones for the same images, too: all write the same.
+    Any worker may call it, even several for the same images: all write the same bytes.
 
     Args:
         images: At most MAX_IMAGES.
@@ -128,7 +128,7 @@ def names(folder: str) -> list[str]:
 
 
 def load(folder: str, name: str) -> tuple[Part, list[Row]]:
-    """Return what a part contains, and its rows, whose offsets are those in its bytes.
+    """Return a part and its rows, whose offsets are positions in its bytes.
 
     Raises:
         DamagedPart: Its rows are incomplete or were changed.
@@ -173,13 +173,13 @@ def path_of_bytes(folder: str, name: str) -> str:
 
 
 def remove(folder: str) -> None:
-    """Remove all parts of a folder, and what killed processes left of some; nothing else."""
+    """Remove all parts of a folder, and leftovers of killed processes; nothing else."""
     if not storage.is_object_store(folder):
         for left in filter(None, map(_ASIDE.fullmatch, storage.names(folder))):
             atomic_write.remove_left(pathlib.Path(folder, left[1]))
 
     def remove_one(name: str) -> None:
-        # Another attempt may be removing them, too.
+        # Another attempt may be removing them as well.
         with contextlib.suppress(*storage.MISSING):
             storage.remove(storage.join(folder, name))
 

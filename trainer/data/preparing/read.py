@@ -39,7 +39,7 @@ class Examined:
     appearance: str
     """See `signatures.appearance_of`."""
     remarks: tuple[str, ...]
-    """What is not used of the file."""
+    """Parts of the file that are not used."""
 
 
 def examine(data: bytes, image_size: int) -> Examined | str:

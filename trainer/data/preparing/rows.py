@@ -80,7 +80,7 @@ class Row:
 
     @property
     def remarks(self) -> Sequence[str]:
-        """What is not used of the file."""
+        """Parts of the file that are not used."""
         found: Sequence[str] = self._content.get("remarks", ())
         return found
 
@@ -109,7 +109,7 @@ class Row:
 
 
 Values = tuple[str | int | None, ...]
-"""What a row contains, as `to_values` returns it."""
+"""The content of a row, as `to_values` returns it."""
 RowBytes = tuple[Row, bytes]
 """A row with its prepared image, or with its record as it is stored."""
 _FIGURES = [field.name for field in dataclasses.fields(Figures)]
@@ -129,7 +129,7 @@ CREATE TABLE images ({NARROW}, text, stored_label, final DEFAULT '');
 CREATE TABLE previous (content_hash PRIMARY KEY, split) WITHOUT ROWID;
 BEGIN;
 """
-"""Of the three, `previous` has the splits of the previous dataset, if there is one."""
+"""Tables; `previous` has the splits of the previous dataset, if there is one."""
 _INDEX = "CREATE INDEX by_content ON images (final, content_hash, label, name, num_stored_bytes)"
 _SELECT = f"SELECT {COLUMNS}, stored_label, final FROM images CROSS JOIN texts ON texts.number = text"  # noqa: S608
 

@@ -47,7 +47,7 @@ def plan(split: str, rows: Rows) -> list[PlannedShard]:
 
 
 def distinct(row: Row) -> bytes:
-    """Return all that makes the image of a row another one in a split; its name does not."""
+    """Return everything that distinguishes the image of a row within a split; its name does not."""
     return f"{row.label}:{row.content_hash or ''}:{row.stored_hash};".encode()
 
 

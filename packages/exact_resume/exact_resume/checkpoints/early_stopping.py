@@ -10,7 +10,7 @@ Validations = tuple[Best, ...]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class EarlyStopping:
-    """When a run ends before its last planned step."""
+    """The rule by which a run ends before its last planned step."""
 
     patience: int = 0
     """Number of validations in a row without an improvement; 0: never."""

@@ -34,7 +34,7 @@ def refuse_other_run(
         wanted: Identity of the run that is to continue there.
         directory: Checkpoint folder.
         defaults: Values of fields that an identity leaves out.
-        way_on: What to do, at the end of the message.
+        way_on: Advice at the end of the message.
 
     Raises:
         InputError: A field differs; the message has the first few with both values.

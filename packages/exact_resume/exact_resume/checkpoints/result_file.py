@@ -58,12 +58,12 @@ def write(
     Args:
         checkpoint_directory: Local or gs://.
         run_id: Id of the run.
-        identity: What decides what it computes.
+        identity: Settings that decide what the run computes.
         final_step: Number of steps done; None: unknown.
         stop_reason: Why it ended, in a few words.
         best_step: Step of the checkpoint that is the model.
         fence: Refuses the write if another process has replaced this one.
-        fields: Further ones, which JSON can hold.
+        fields: Further fields, as JSON values.
     """
     events, num_skipped_lines = event_log.read_complete(checkpoint_directory)
     starts = [event for event in events if event["event"] == "start" and event["replica"] == event_log.PRIMARY]

@@ -325,7 +325,7 @@ def _pages(directory: str, **options: Any) -> Iterator[Any]:
 
 
 def _prefix(directory: str) -> str:
-    """Return what the names of all objects below a folder begin with."""
+    """Return the prefix of the names of all objects below a folder."""
     _, name = _parts(directory)
     return f"{name.rstrip('/')}/" if name.rstrip("/") else ""
 

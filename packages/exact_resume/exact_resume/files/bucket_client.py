@@ -15,7 +15,7 @@ from exact_resume.files.bucket_errors import is_temporary
 
 T = TypeVar("T")
 TIMEOUT_SECONDS = (20.0, 60.0)
-"""To connect, and without a byte of the answer."""
+"""Limit for connecting, and for the time without a byte of the answer."""
 _EMULATOR = "STORAGE_EMULATOR_HOST"
 """Google's variable: address of an emulator, which gets no credentials."""
 _MAX_RETRIES = ("GCS_RETRY_CONFIG_MAX_RETRIES", 10)
@@ -38,7 +38,7 @@ class RetryPolicy:
     """
 
     def __init__(self, progress: Callable[[], int] = lambda: 0) -> None:
-        """Keep what measures the progress, such as the number of bytes received."""
+        """Keep a measure of the progress, such as the number of bytes received."""
         self.num_failures = 0
         """Failures of all calls so far."""
         self._progress = progress

@@ -10,7 +10,7 @@ _PIECE_BYTES = 32 * 2**20
 """A large object is sent in pieces, each with its own attempts; a multiple of 256 KiB, as the protocol requires."""
 _MAX_UPLOADS = 3
 _READ_BYTES = 2**20
-"""At a time for the checksum, so that it needs no memory."""
+"""Bytes per read for the checksum, so that it needs no memory."""
 
 
 def send(blob: Any, file: IO[bytes]) -> None:

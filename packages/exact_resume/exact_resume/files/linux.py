@@ -1,4 +1,4 @@
-"""All that only Linux offers, and what happens elsewhere.
+"""Functions that only Linux offers, and their substitutes elsewhere.
 
 | function | on Linux | elsewhere |
 |---|---|---|
@@ -91,7 +91,7 @@ def state(pid: int) -> tuple[str, str]:
 
 
 def product_name() -> str:
-    """Return what the firmware calls this machine; empty if it is not known."""
+    """Return the firmware's name for this machine; empty if it is not known."""
     try:
         return pathlib.Path(_PRODUCT_NAME if is_used() else os.devnull).read_text().strip()
     except OSError:

@@ -19,7 +19,7 @@ MISSING = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
 _PASSING = {errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.EAGAIN, errno.ENOTCONN, errno.EHOSTDOWN}
 """Errors of a disk or of a network mount that a later attempt may not have."""
 _PAUSES_SECONDS = (0.5, 1.0, 2.0)
-"""Between the attempts to read."""
+"""Pauses between the attempts to read."""
 
 
 def is_object_store(path: Path) -> bool:

@@ -12,7 +12,7 @@ _ENDED = ("Z", "X")
 
 
 def describe() -> dict[str, Any]:
-    """Return what identifies this process: host, pid and, on Linux, boot, namespace and start time."""
+    """Return the identity of this process: host, pid and, on Linux, boot, namespace and start time."""
     # Its import takes 2 ms, which a program without a lease need not spend.
     import socket
 

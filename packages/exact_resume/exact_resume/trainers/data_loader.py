@@ -32,7 +32,7 @@ from exact_resume.errors import InputError
 _NUM_DRAWN_AHEAD = 64
 """Batches of another sampler whose indices are drawn at once, because exchanging generators costs a batch's time."""
 _NUMPY: Any = np.random
-"""Its types do not have the functions that exchange the generator."""
+"""NumPy; its types lack the functions that exchange the generator."""
 _DEPTH = 4
 """Levels of attributes in which generators are looked for."""
 _OPTIONS = (

@@ -34,7 +34,7 @@ _COUNTERS = (
     *("_tr_loss", "_total_loss_scalar", "_globalstep_last_logged"),
     *("_initial_num_input_tokens_seen", "current_flos"),
 )
-"""Its attributes that count what was trained."""
+"""The Trainer's attributes that count the training so far."""
 _COUNTERS_OF_SOME = ("_initial_global_step", "_metrics", "_total_train_tokens")
 """Counters of transformers 5.20 and TRL."""
 _PROGRESS = (
@@ -248,12 +248,12 @@ class Training:
         }
 
     def _counters(self) -> dict[str, Any]:
-        """Return what the Trainer counts, which differs between workers."""
+        """Return the Trainer's counters, which differ between workers."""
         names = (*_COUNTERS, *_COUNTERS_OF_SOME) if self._has_begun else ()
         return {name: getattr(self._trainer, name) for name in names if hasattr(self._trainer, name)}
 
     def _keep(self, content: Any) -> None:
-        """Keep what a checkpoint has until the Trainer has made its optimizer."""
+        """Keep the content of a checkpoint until the Trainer has made its optimizer."""
         self._saved = content
 
     def _restore(self) -> None:
@@ -368,7 +368,7 @@ def _refuse_missing(trainer: Any, names: Sequence[str]) -> None:
 
 
 def _refuse(trainer: Any) -> None:
-    """Refuse what cannot be resumed exactly.
+    """Refuse settings with which a training cannot resume exactly.
 
     Raises:
         InputError: The message names it.
@@ -426,7 +426,7 @@ def _callbacks(trainer: Any, stateless: Sequence[Any]) -> dict[str, Any]:
 
 
 def _identity(trainer: Any, callbacks: Mapping[str, Any], frozen: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what decides what a training computes, beside its state."""
+    """Return the settings that decide what a training computes, besides its state."""
     args, dataset, uint8 = trainer.args, trainer.train_dataset, sys.modules["torch"].uint8
     arguments = {name: each for name, each in args.to_dict().items() if not name.startswith(_FREE)}
     model: Any = getattr(trainer.model, "config", None)

@@ -358,7 +358,7 @@ class _Training:
             each.grad = None if gradient is None else gradient.to(each.device)
 
     def own(self) -> dict[str, Any]:
-        """Return what differs between workers: attributes of modules and callbacks, sums of logged values."""
+        """Return the state that differs between workers: attributes of modules and callbacks, sums of logged values."""
         results = {
             key: {
                 **{name: each for name, each in vars(metric.meta).items() if isinstance(each, _PLAIN)},
@@ -433,7 +433,7 @@ class _Training:
 
 
 def _refuse(trainer: Any) -> None:
-    """Refuse what cannot be resumed exactly, before anything is trained."""
+    """Refuse, before the first step, settings with which a training cannot resume exactly."""
     for path in PRIVATE:
         try:
             operator.attrgetter(path)(trainer)

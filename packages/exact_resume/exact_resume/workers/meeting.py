@@ -112,7 +112,7 @@ def refuse_difference(
 
     Args:
         fields: JSON values by name, of each worker in the order of their ranks.
-        way_on: What to do, at the end of the message.
+        way_on: Advice at the end of the message.
         names: Names of the workers; empty: their ranks.
 
     Raises:

@@ -18,7 +18,7 @@ _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 
 """The client's part of the start of a connection: a magic line, and a frame with no settings (RFC 9113, 3.4)."""
 _ANSWER_SECONDS = 2.0
 _LOOK_SECONDS = 1.0
-"""Between two looks."""
+"""Interval between two looks."""
 _NUM_LOOKS = 3
 """Looks in a row after which a peer counts as lost: 9 seconds if it is frozen, 3 if it is gone."""
 

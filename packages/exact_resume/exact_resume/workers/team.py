@@ -36,7 +36,7 @@ _MAX_GREETING_BYTES = 1024
 _GREETING_SECONDS = 5.0
 """Longest wait for a part of a greeting."""
 _PAUSE_SECONDS = 0.5
-"""Between two attempts to reach the chief."""
+"""Pause between two attempts to reach the chief."""
 _NEWS_SECONDS = 1.0
 """How long a worker that fails listens whether a lost worker is the cause: the frameworks notice it at the same time.
 The others wait twice as long for their own failure: one that comes from the program is the same on all."""
@@ -90,7 +90,7 @@ class SeveralWorkers:
         Args:
             place: Place of this worker.
             rendezvous: Where they meet.
-            timeout_seconds: A worker that is silent for so long is lost.
+            timeout_seconds: A worker that is silent for this long is lost.
             deadline: How long to wait for all to come, and for the first exchange.
             leave: Called once in a thread, with the reason, if a worker is lost. It ends the process.
 

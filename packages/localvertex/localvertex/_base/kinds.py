@@ -1,12 +1,12 @@
 """JSON values that users write, checked against what is allowed: a wrong one is refused by its path.
 
-A kind is `bool`, `str`, `dict` (any object), a range of integers, a `Number`, a tuple of texts to choose from, a list
-`[kind]`, an object `{str: kind}` with any names or `{"key": kind}` with some of these keys, `Classes`, or `Either` of
-several kinds.
+A kind is `bool`, `str`, `dict` (any object), a range of integers, a `Number`, a `Text`, a tuple of texts to choose
+from, a list `[kind]`, an object `{str: kind}` with any names or `{"key": kind}` with some of these keys, `Classes`, or
+`Either` of several kinds.
 """
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from localvertex._base.json_object import JsonObject
@@ -20,6 +20,14 @@ class Number:
 
     lowest: float
     highest: float
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Text:
+    """A text that has another form in the program."""
+
+    convert: Callable[[str], Any]
+    """Returns this form, or raises a `UserError`."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -56,9 +64,9 @@ def check(path: str, value: Any, kind: Any) -> Any:
     """Return a value in the types of its kind, for example 1 as 1.0 where any number is allowed.
 
     Args:
-        path: Where the value is, which begins the messages.
-        value: What JSON contains.
-        kind: What is allowed, see above.
+        path: Path of the value, which begins the messages.
+        value: The value, as JSON has it.
+        kind: The allowed kind, see above.
 
     Raises:
         UserError: The value is of another kind, a key is unknown or missing, or a class is not allowed.
@@ -68,7 +76,7 @@ def check(path: str, value: Any, kind: Any) -> Any:
         if fitting:
             return check(path, value, fitting[0])
     elif isinstance(kind, Number):
-        # Compared as it is, because a large integer is no float.
+        # Compared as it is, because a large integer does not fit into a float.
         if type(value) in (int, float) and kind.lowest <= value <= kind.highest:
             return float(value)
     elif isinstance(kind, range | tuple):
@@ -80,7 +88,9 @@ def check(path: str, value: Any, kind: Any) -> Any:
 
 
 def _parts(path: str, value: Any, kind: Any) -> Any:
-    """Check what a value of the right type contains."""
+    """Check the parts of a value of the right type."""
+    if isinstance(kind, Text):
+        return kind.convert(value)
     if isinstance(kind, list):
         return [check(f"{path}[{index}]", each, kind[0]) for index, each in enumerate(value)]
     if isinstance(kind, Classes):
@@ -114,7 +124,7 @@ def _json_type(kind: Any) -> Any:
         return kind
     if isinstance(kind, Number | range):
         return int | float
-    return str if isinstance(kind, tuple) else list if isinstance(kind, list) else dict
+    return str if isinstance(kind, tuple | Text) else list if isinstance(kind, list) else dict
 
 
 def _describe(kind: Any) -> str:

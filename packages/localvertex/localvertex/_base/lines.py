@@ -1,4 +1,4 @@
-"""Lines for the user: what a part has to say while it works."""
+"""Lines for the user: the messages of a part while it works."""
 
 from collections.abc import Callable
 

@@ -45,7 +45,7 @@ _PIDFD_GETFD = 438
 """Number of the system call that copies a file descriptor of a process, the same on all architectures; Linux 5.6."""
 
 KERNEL_SETTINGS = ("/sys", "/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus")
-"""Through which root changes the machine, and not only its own processes."""
+"""Folders and files through which root changes the machine, not only its own processes."""
 
 OWN_STATUS = "/proc/self/status"
 

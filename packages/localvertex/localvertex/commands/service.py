@@ -94,7 +94,7 @@ class Service:
         """Clean up after an earlier server, and start the schedules."""
         self.storage.open()
         self.pipeline_jobs.complete_deletions()
-        # It looks into the folder of each run, which no request has to wait for.
+        # It looks into the folder of each run, and no request has to wait for that.
         threading.Thread(target=self.pipeline_jobs.remove_left, name="left files", daemon=True).start()
         self.schedules.begin()
 

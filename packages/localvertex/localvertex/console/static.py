@@ -25,7 +25,7 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-cache",
 }
-"""Only files of this server, nothing inline, and nothing for pages of other origins."""
+"""Allow only files of this server, nothing inline, and nothing for pages of other origins."""
 
 _FOREVER = {"Cache-Control": "private, max-age=31536000, immutable"}
 

@@ -1,4 +1,4 @@
-"""Which commands need a container image: those that are not Python code of this machine.
+"""Find the commands that need a container image: they are not Python code of this machine.
 
 This Python with a module or a script that is here, and a Python component of kfp, is a process as before.
 """

@@ -41,7 +41,7 @@ def of(command: Sequence[str], peak_bytes: int, machine: MachineType | None) -> 
 
 
 def largest(found: Iterable[Memory | None]) -> Memory | None:
-    """Return the one that fills most of its machine; None without any."""
+    """Return the memory that fills most of its machine; None without any."""
     return max(
         filter(None, found), key=lambda each: each["peak_bytes"] / (each["machine_bytes"] or 1 << 60), default=None
     )

@@ -96,7 +96,7 @@ def is_own_python(program: str) -> bool:
 
 
 def with_bash(words: list[str]) -> list[str]:
-    """Return a command with bash in place of `sh`, when its script needs a shell like bash and `sh` is another one."""
+    """Return a command with bash in place of `sh`, when its script needs a shell like bash and `sh` is not."""
     if words[:1] not in (["sh"], ["/bin/sh"]) or not any(
         re.search(_NEEDS_BASH, word, re.MULTILINE) for word in words[1:]
     ):
@@ -151,7 +151,7 @@ def is_python(program: str) -> bool:
 
 
 def python_target(words: list[str]) -> tuple[str, int, str]:
-    """Return what a Python command runs: "module" or "file", the index of the last word that names it, and its name.
+    """Return the target of a Python command: "module" or "file", the index of the word that names it, and the name.
 
     The kind is empty for code in the command, standard input or nothing.
     """

@@ -152,7 +152,7 @@ class Sandbox:
 
 
 def _only_roots() -> tuple[str, ...]:
-    """Return what the sandbox of root must not show; packages of the system have no such files."""
+    """Return the files that the sandbox of root must hide; packages of the system have no such files."""
     if os.geteuid() != 0:
         return ()
     shown = sorted(each for each in os.listdir("/") if each not in _LEFT_OUT and not _OF_PACKAGES.fullmatch(each))

@@ -121,7 +121,7 @@ class StandIn:
         )
 
     def words(self, command: Sequence[str], arguments: Sequence[str]) -> tuple[str, ...]:
-        """Return what runs as a process of this machine in place of an image's command; empty if nothing does.
+        """Return the command that runs on this machine in place of an image's command; empty if none does.
 
         Raises:
             UserError: Its script, module or component is not here.
@@ -351,14 +351,14 @@ def _other_python(image: str) -> str:
 
 
 def missing_python(image: str) -> str:
-    """Return what to do for the Python of a plain image, as the end of a sentence; empty if it is here."""
+    """Return the advice on the Python of a plain image, as the end of a sentence; empty if it is here."""
     minor = _other_python(image)
     way_on = f"which is not installed here; install it, for example by `pyenv install {minor}`, and run the file again"
     return f"; its image has Python {minor}, {way_on}" if minor and not find(minor) else ""
 
 
 def advice(image: str, module: str, repository: Repository) -> Refusal:
-    """Return what a user does for a step that lacks a module of its base image."""
+    """Return the advice for a step that lacks a module of its base image."""
     if is_plain(image):
         minor = _other_python(image)
         if minor and (found := find(minor)) and found.has(module.partition(".")[0]):

@@ -58,7 +58,7 @@ class Secrets:
         found = {variables[name] for name in names if len(variables[name]) >= _MIN_LENGTH}
         paths = {_path(variables[name]) for name in names if is_secret_address(name)}
         found |= {path for path in paths if len(path) >= _MIN_PATH_LENGTH}
-        # The path of a file with credentials is no secret.
+        # The path of a file with credentials is not a secret.
         with self._lock:
             self._values |= {text for text in found if not os.path.isabs(text)}
 

@@ -29,7 +29,7 @@ class Executor(Protocol):
         ...
 
     def refusals(self, executor: Container | Importer) -> list[str]:
-        """Return what in the spec cannot be honoured, one reason each, before anything runs."""
+        """Return the parts of the spec that cannot be honoured, one reason each, before anything runs."""
         ...
 
     def execute(self, attempt: Attempt) -> None:

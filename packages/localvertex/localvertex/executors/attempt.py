@@ -142,7 +142,7 @@ class Attempt:
 
     @property
     def readable(self) -> tuple[Path, ...]:
-        """Return what it sees of the work folder: its run first, and its input artifacts."""
+        """Return the parts of the work folder that it sees: its run first, and its input artifacts."""
         return self.context.run_dir, *artifact_paths(self.executor_input, work_dir=self.context.work_dir)
 
     def hides(self, path: Path) -> bool:
@@ -159,7 +159,7 @@ class Attempt:
 
     @property
     def stand_in(self) -> StandIn:
-        """Return what runs in place of the container's image."""
+        """Return the stand-in for the container's image."""
         container = self.container
         return self.context.containers.stand_ins.of(container.image, (*container.command, *container.args))
 

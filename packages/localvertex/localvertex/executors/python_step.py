@@ -53,8 +53,8 @@ _MISSING = re.compile(
     r"|ImportError: cannot import name '(\w+)' from '([\w.]+)' \(unknown location\)"
     r"|(?:Please install (?:the ')?|Missing optional dependency ')([\w-]+)(?:'| to access Google Storage)"
 )
-"""Without a location, several packages share the name, as in google.cloud. The last are the BigQuery SDK's, pandas'
-and fsspec's."""
+"""Modules without a location share their name with several packages, as in google.cloud. The last three messages are
+those of the BigQuery SDK, pandas and fsspec."""
 
 
 class PythonStepExecutor:
@@ -157,7 +157,7 @@ def _can_split(command: Sequence[str]) -> bool:
 
 
 def _identity(script: str, command: Sequence[str]) -> list[str]:
-    """Return what identifies the environment of an install script."""
+    """Return the identity of the environment of an install script."""
     return [script] if any(MODULE in part for part in command) else [script, "old kfp"]
 
 

@@ -1,4 +1,4 @@
-"""Judge a compiled pipeline before anything of it runs: refused by Vertex AI, runs here, or needs what stand-ins."""
+"""Judge a compiled pipeline before it runs: Vertex AI refuses it, it runs here, or it needs named stand-ins."""
 
 import re
 from dataclasses import dataclass, field

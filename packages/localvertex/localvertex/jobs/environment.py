@@ -25,7 +25,7 @@ from localvertex.jobs.job import PRIMARY, ROLES, CustomJob, Replica
 from localvertex.values import facts
 
 _PORTS = range(20_000, 32_000)
-"""Below the ephemeral ports, so that the system assigns none of these to another program."""
+"""Ports below the ephemeral ones, so that the system assigns none of these to another program."""
 
 _TORCH_IMAGES = ("-docker.pkg.dev/vertex-ai/training/pytorch-",)
 """Parts of the names of images whose replicas get the variables of `torch.distributed`; empty: none (decision 0114)."""

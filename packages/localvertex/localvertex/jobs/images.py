@@ -1,4 +1,4 @@
-"""Which worker pools need their container image: those whose command is not Python code of this machine.
+"""Find the worker pools that need their container image: their command is not Python code of this machine.
 
 A replica that runs this Python with a module or a script that is here, a Python package or a Python component of kfp is
 a process as before. All others are container commands, and run as a pipeline's steps do.
@@ -73,7 +73,7 @@ def _read(spec: Any, choice: Choice) -> tuple[tuple[str, ...], dict[str, str]]:
         return (), {}
     stand_in = choice.stand_ins.of(str(image), words)
     try:
-        # `missing_command` reports what is not here.
+        # `missing_command` reports missing programs.
         if stand_in.words(command, arguments):
             return (), {}
         return words if choice.options.engine else stand_in.localized(words), stand_in.add_path(names)

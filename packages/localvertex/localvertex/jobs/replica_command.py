@@ -101,7 +101,7 @@ class ReplicaCommands:
         return self._containers.how.prepared(call)
 
     def check_leftovers(self) -> None:
-        """Remove what leads out of the folders that container commands have written.
+        """Remove links that lead out of the folders that container commands have written.
 
         Raises:
             TaskFailed: There was something.

@@ -34,7 +34,7 @@ _POLL_SECONDS = 0.05
 """How long a fault, a cancellation or the timeout may go unnoticed. The end of a process wakes the loop at once."""
 
 _PROGRESS_SECONDS = 0.5
-"""Between two reports of further training: each becomes a line in the journal of a run."""
+"""Interval between two reports of progress: each becomes a line in the journal of a run."""
 
 
 class JobRun:

@@ -1,4 +1,4 @@
-"""Which failure restarts what: one replica, the whole job, or nothing.
+"""Decide what a failure restarts: one replica, the whole job, or nothing.
 
 Source: Google's page "Understand the custom training service". A common error is permanent, and only other errors get
 five restarts and three retries. Its table names the common errors; decision 0050 has the sentences.
@@ -56,7 +56,7 @@ class Restarts:
     num_preemptions: int = 0
 
     def after_exit(self, name: str, code: int) -> Decision:
-        """Decide what a non-zero exit code of a replica leads to."""
+        """Decide the consequence of a replica's non-zero exit code."""
         if code in _PERMANENT:
             reason = f"exit code {code} ({_PERMANENT[code]}) is permanent"
             return _fail(reason, adds_to_exit_code=False, is_permanent=True)
@@ -89,7 +89,7 @@ class Restarts:
         return Decision(verdict=Verdict.RESTART_JOB, reason=reason)
 
     def after_preemption(self) -> Decision:
-        """Decide what a preemption leads to."""
+        """Decide the consequence of a preemption."""
         self.num_preemptions += 1
         if self.scheduling.disable_retries:
             return _fail("preempted, and disable_retries is set")
@@ -100,7 +100,7 @@ class Restarts:
         return Decision(verdict=Verdict.RESTART_JOB, reason=reason)
 
     def after_maintenance(self) -> Decision:
-        """Decide what maintenance leads to: the same host name on another machine, outside the restart budget."""
+        """Decide the consequence of maintenance: the same host name on another machine, outside the restart budget."""
         if self.scheduling.disable_retries:
             return _fail("its machine was lost to maintenance, and disable_retries is set")
         restarts_all = self.scheduling.restart_job_on_worker_restart

@@ -28,7 +28,7 @@ def check_worker_pools(
         timeout_seconds: Time limit of the job in seconds; None for the service's default of 7 days.
         restart_job_on_worker_restart: Whether the service restarts all replicas when one is restarted.
         persistent_resource_id: The persistent resource that the job runs on; empty for none.
-        today: The day for end-of-support dates; None for the real one.
+        today: The date to compare end-of-support dates with; None for the current date.
 
     Returns:
         Errors and warnings in the order of the rules; an empty list when nothing is wrong.
@@ -57,7 +57,7 @@ def check_custom_job(
     Args:
         custom_job_or_spec: The fields; job_spec or display_name makes them a CustomJob.
         region: Region of the job; without it regions are not checked.
-        today: The day for end-of-support dates; None for the real one.
+        today: The date to compare end-of-support dates with; None for the current date.
 
     Returns:
         Errors and warnings in the order of the rules; an empty list when nothing is wrong.
@@ -84,7 +84,7 @@ def check_deployment(
     Args:
         dedicated_resources: The field of a DeployedModel in snake_case.
         region: Region of the endpoint; without it regions are not checked.
-        today: The day for end-of-support dates; None for the real one.
+        today: The date to compare end-of-support dates with; None for the current date.
 
     Returns:
         Errors and warnings; an empty list when nothing is wrong.

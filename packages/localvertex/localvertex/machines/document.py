@@ -35,7 +35,7 @@ def check_file(
     Args:
         path: The file; "-" is standard input.
         region: Region of the job; for a pipeline, the region of the pipeline itself.
-        today: The day for end-of-support dates; None for the real one.
+        today: The date to compare end-of-support dates with; None for the current date.
 
     Returns:
         Errors and warnings; an empty list when nothing is wrong.
@@ -81,7 +81,7 @@ def examine(document: Any, name: str, *, region: str | None, today: date | None)
 
 
 def _kind(document: Any, keys: set[str], name: str) -> tuple[str, Any, str]:
-    """Return what the document is, the fields of its job, and their path."""
+    """Return the kind of the document, the fields of its job, and their path."""
     if isinstance(document, list) and any(isinstance(pool, Mapping) for pool in document):
         return "worker pools", {"worker_pool_specs": document}, ""
     if "trial_job_spec" in keys:

@@ -25,7 +25,7 @@ from typing import Any
 LIMIT_SECONDS = 840
 _TICK_SECONDS = 0.25
 _RESTART_SECONDS = 500
-"""Only a job that ends this early surely did not end by its timeout."""
+"""A job that ends this early certainly did not reach its timeout."""
 
 _HARMLESS = frozenset(
     "cluster environment task job type index trial cloud open_ports workerpool0 workerpool1 workerpool2 workerpool3 "

@@ -10,7 +10,7 @@ def ask(
 ) -> subprocess.CompletedProcess[str]:
     """Run a program without input, and return its answer.
 
-    One that cannot be started or does not end in time has the exit code -1, and the reason in place of its errors.
+    A program that cannot be started, or does not end in time, gets the exit code -1; its errors are the reason.
     """
     try:
         return subprocess.run(

@@ -1,7 +1,7 @@
 """`gsutil` and `gcloud storage` of a step: cp, ls and rsync between files and buckets that are folders.
 
-Everything else, and buckets that have no folder, is left to the program of that name on PATH; without one, a sentence
-names what there is. Options that would change what is copied are not served.
+Everything else, and buckets that have no folder, is left to the program of that name on PATH; without one, a message
+names the supported commands. Options that would change what is copied are not served.
 
 Standard library only, no import of this package: the step's Python, from 3.8, may not have it.
 """
@@ -20,7 +20,7 @@ _OF_ALL = {"-m", "-q", "-D", "--quiet", "--no-user-output-enabled"}
 
 
 class _Unserved(Exception):
-    """This is not served here; the text says why."""
+    """A request that is not served here; the text is the reason."""
 
 
 def main(program: str, *words: str) -> int:

@@ -1,7 +1,7 @@
 """Environments of steps and jobs, so that the user's own environment never changes.
 
-An environment is a virtual environment that sees other packages and keeps what pip adds. That of packages that a step
-declares is built once, by the install script and the Python version, and used only when a last write has marked it
+An environment is a virtual environment that sees other packages and keeps what pip adds. The environment of a step's
+packages is built once, by the install script and the Python version, and used only when a last write has marked it
 complete: its scripts contain their own path, so a finished environment cannot be renamed. In front of it, or of the
 user's, each attempt has an environment of its own, into which the pip of every Python installs (`PIP_PYTHON`).
 """
@@ -127,7 +127,7 @@ def build(
 
 
 def _can_continue(folder: Path) -> bool:
-    """Return whether an installation that was stopped can go on in its environment; forget what it has by halves."""
+    """Return whether a stopped installation can continue in its environment; forget its half-installed packages."""
     try:
         packages = _packages(folder)
     except StopIteration:

@@ -2,8 +2,8 @@
 
 Its environment is localvertex's own, whose code runs without a mask anyway, and its variables are those that Python
 reads when it starts. It confirms its imports with one byte. A request on its socket is one byte with descriptors, of
-which one is a file with JSON: this process does not read it, so that no step finds that of another in its memory. It
-forks a process that enters the namespaces of a mask, and gives up what bubblewrap gives up there. That
+which one is a file with JSON: this process does not read it, so that no step finds another step's request in its
+memory. It forks a process that enters the namespaces of a mask, and gives up what bubblewrap gives up there. That
 process forks a supervisor in the mask, which compares itself with a process that bubblewrap started. Only if nothing
 differs, the answer is the id of the process above the supervisor, otherwise 0. When the client permits it with a byte,
 the supervisor forks the step, which runs `python -m kfp.dsl.executor_main` with the imports already done. The end of
@@ -66,7 +66,7 @@ def _serve(connection: "_socket.socket") -> "Any":
         reader, writer = os.pipe()
         child = os.fork()
         if child == 0:
-            # It is closed with all others, and its end is no warning in the log of a step.
+            # It is closed with all others, so that its end causes no warning in the log of a step.
             connection.detach()
             with open(fds[_REQUEST], "rb", closefd=False) as file:
                 request = json.load(file)
@@ -135,7 +135,7 @@ def _become(request: "Any") -> None:
     first, own = os.environ["TMPDIR"], request["env"]["TMPDIR"]
     os.environ.clear()
     os.environ.update(request["env"])
-    # The environment of this process is that of the first step, in another place.
+    # This process has the environment of the first step; the step's own is in another folder.
     for name in ("executable", "prefix", "exec_prefix"):
         setattr(sys, name, getattr(sys, name).replace(first, own))
     sys.path[:] = [each.replace(first, own) for each in sys.path]

@@ -27,15 +27,15 @@ _START = (
     "module = type(sys)('fork_server'); module.__file__ = sys.argv[1]\n"
     "SourceFileLoader('fork_server', sys.argv[1]).exec_module(module); sys.exit(module.main(int(sys.argv[2])))"
 )
-"""Without an entry in `sys.modules`, and without the folder of the file on the path."""
+"""Program that starts the server without an entry in `sys.modules` and without the folder of the file on the path."""
 
 _DONE = b"\1"
 
 _MAX_SECONDS = 30.0
-"""For the server's answers."""
+"""Limit of the server's answers."""
 
 _CREDENTIALS_BYTES = 12
-"""Of `struct ucred`, see unix(7)."""
+"""Size of `struct ucred`, see unix(7)."""
 
 _EARLY = ("PYTHON", "LD_", "GLIBC_", "GCONV_", "MALLOC_", "LOCPATH", "NLSPATH", "LC_", "LANG", "TZ", "OMP_", "SSL_")
 """Beginnings of the variables that Python and its libraries read when they start."""
@@ -46,7 +46,7 @@ _OF_START_UP_FILES = ("COV", "SETUPTOOLS_")
 """Beginnings of the variables that those of coverage, pytest-cov and setuptools read."""
 
 _HASHED = ("set", "frozenset", "hash")
-"""Whose results depend on the seed of hashes, which all steps of a server share."""
+"""Names whose results depend on the seed of hashes, which all steps of a server share."""
 
 _SCRIPT = re.compile(
     r"""\s*program_path=\$\(mktemp -d\)\s*"""
@@ -64,7 +64,7 @@ class Forked:
     mask: "subprocess.Popen[bytes] | None"
     """bubblewrap, which ends with the supervisor of the step; None without a mask."""
     pid: int
-    """Of the process above the supervisor."""
+    """Id of the process above the supervisor."""
 
 
 Fork = Callable[..., Forked | None]
@@ -234,7 +234,7 @@ class ForkServer:
             self._process.kill()
 
     def close(self) -> None:
-        """End the server, and what waits for it; running steps continue."""
+        """End the server and the threads that wait for it; running steps continue."""
         with suppress(OSError):
             self._connection.shutdown(socket.SHUT_RDWR)
         with self._lock:

@@ -72,7 +72,7 @@ def _read(end: int, add: WriteLine) -> None:
 
 
 def _line(content: dict[str, Any]) -> str:
-    """Return what a report lists by its host; empty if all of it is from files that were named themselves."""
+    """Return what a report lists by its host; empty if all of it is from files that the command names."""
     hosts = defaultdict(list)
     for each in content.get("install", ()):
         # An address may contain a password.

@@ -17,7 +17,7 @@ _OLDEST, _NEWEST = 8, 13
 """Minor versions of Python 3 in which steps can run."""
 
 _QUESTION = "import sys; print('%d.%d.%d' % sys.version_info[:3], sys.prefix, *sys.path, sep='\\n')"
-"""Nothing is imported: a check must not run code of a foreign repository."""
+"""Program that asks an interpreter; it imports nothing, because a check must not run code of a foreign repository."""
 
 _MAX_SECONDS = 20
 
@@ -29,7 +29,7 @@ class Interpreter:
     path: Path
     """The path as named, not resolved: the python of a virtual environment is a link."""
     version: str
-    """Such as "3.10.13"."""
+    """The version, such as "3.10.13"."""
     prefix: str
     search_path: tuple[str, ...]
     """Folders in which it finds modules, without the current folder."""
@@ -70,7 +70,7 @@ OWN = Interpreter(
     prefix=sys.prefix,
     search_path=tuple(each for each in sys.path if each),
 )
-"""The one that runs localvertex."""
+"""The interpreter that runs localvertex."""
 
 
 @cache

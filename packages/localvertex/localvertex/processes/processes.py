@@ -25,7 +25,7 @@ _KILLED = 137
 """Exit code of a killed supervisor: the process that a fork's mask holds ends without an error."""
 
 _MAX_SECONDS_TO_END = 10.0
-"""For bubblewrap, both inside and outside of its mask, when the supervisor has ended."""
+"""Limit for bubblewrap, inside and outside of its mask, to end after the supervisor."""
 
 _STOP = 0
 """Not a signal: the supervisor ends the command, see supervisor.py."""

@@ -130,7 +130,7 @@ def _reap(child: int) -> int | None:
 
 
 def _received(lifeline: int) -> bytes:
-    """Return what has arrived on the lifeline; empty when its other end is closed."""
+    """Return the bytes that have arrived on the lifeline; empty when its other end is closed."""
     try:
         return os.read(lifeline, 64)
     except ConnectionResetError:

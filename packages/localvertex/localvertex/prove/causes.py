@@ -1,4 +1,4 @@
-"""Names what is wrong with a training, from how its runs differ; several names where the runs cannot decide.
+"""Names the defect of a training, from how its runs differ; several names where the runs cannot decide.
 
 The first loss after a restart depends on the restored weights, the examples and the random numbers; the optimizer, the
 learning rate and the gradients so far show in the second one. Statistics and averages of weights show only where the

@@ -40,7 +40,7 @@ _OF_TRAINING = re.compile(
     re.I,
 )
 _OF_EVALUATION = re.compile(r"val|test|eval|best", re.I)
-"""Lines whose values are no means over steps of training."""
+"""Lines whose values are not means over steps of training."""
 _EXAMPLES = re.compile(r"example|sample|ids?$|idx|indices|index|rows?$|batch|order|shard", re.I)
 """Names of lists of examples."""
 OF_OTHERS = re.compile(rf"workerpool(?!{PRIMARY.removeprefix('workerpool')}\|)")
@@ -88,7 +88,7 @@ class ComparedCurve:
 
     @property
     def title(self) -> str:
-        """Its name for readers: of a file with its path."""
+        """Its name for readers; the name of a value in a file has the file's path."""
         return f"{self.name.partition('|')[0] * self.is_of_file} {self.own_name}".strip()
 
     @property
@@ -156,7 +156,7 @@ class Difference:
     is_of_end: bool = False
     """Whether it is where the curve ends."""
     num_after: int = -1
-    """Equal values after a single one that can be a mean; -1: it is no such value."""
+    """Equal values after a single one that can be a mean; -1: it is not such a value."""
 
     def __str__(self) -> str:
         """Format it as a sentence."""
@@ -182,7 +182,7 @@ class Comparison:
     steps_missing: int = 0
     """Logged by no process, beyond a line for each restart."""
     examples_repeated: int | None = None
-    """More often than in an undisturbed run; None: no log has examples."""
+    """Examples seen more often than in an undisturbed run; None: no log has examples."""
     examples_never_seen: int | None = None
     not_compared: list[str] = field(default_factory=list)
     """Differences that prove nothing: files without a reader, means over a restart, whole numbers without a step."""
@@ -203,7 +203,7 @@ class Comparison:
         self.differences += filter(None, [different or other_end(curve)])
 
     def _count(self, curve: ComparedCurve) -> None:
-        """Count the steps and the examples that came again, and those that never came."""
+        """Count the steps and the examples that are repeated or missing."""
         seen, last = dict(curve.found), max(key for key, _ in curve.found)
         num_again = len({(key, point.process) for key, point in curve.found}) - len(seen)
         self.steps_lost = max(self.steps_lost, round(num_again * curve.gap))

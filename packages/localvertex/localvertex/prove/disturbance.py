@@ -48,8 +48,8 @@ _LOOP_FAULTS = {
 class Save:
     """Files that were written in the checkpoint folder, without a line of the log between them as far as is known."""
 
-    offset: int
-    """Bytes of the log that were there before."""
+    num_lines: int
+    """Lines of the log that were there before."""
     names: frozenset[str]
     """The files."""
     start: float
@@ -113,7 +113,7 @@ class Disturbance:
     _closed: threading.Event = field(default_factory=threading.Event)
     _seen: list[float] = field(default_factory=list)
     _began: float = 0.0
-    """When what is being written was changed first."""
+    """When the save in progress was first seen."""
 
     def __post_init__(self) -> None:
         """Begin to watch."""
@@ -183,7 +183,7 @@ class Disturbance:
         if saves:
             if self._is_between or b"\n" in lines or not self.saves:
                 # Lines that came together with it may have come after it.
-                self.saves.append(Save(offset=self._offset, names=frozenset(), start=self._began))
+                self.saves.append(Save(num_lines=self.num_lines, names=frozenset(), start=self._began))
             save, self._began = self.saves[-1], 0.0
             names = save.names.union(self._watch.written[-saves:])
             self.saves[-1] = replace(save, names=names, seconds=now - save.start, end_ns=time.time_ns())

@@ -65,7 +65,7 @@ class Planned:
     target: str
     """The replica, or `all`."""
     draw: int
-    """Chooses what is left open, such as the bit, or which of several equal calls."""
+    """Chooses the rest, such as the bit, or which of several equal calls."""
     event: str = ""
     """The call and the path of a file event; empty: they are counted."""
 

@@ -18,7 +18,7 @@ from localvertex._base.userinput.errors import UserError
 Key = tuple[float, ...]
 
 _START = re.compile(r"--- start \d+ ---$")
-"""Between the processes of a replica; what stands before it in its line is half of one, which a kill has cut."""
+"""Separates the processes of a replica; text before it on its line is half of a line, which a kill has cut."""
 _MAX_LINE = 4000
 _COUNTERS = re.compile(
     r"(?:.*[/._])?(?:batch|checkpoint|ckpt|epoch|i|it|iters?|iterations?|n|num_steps|round|saved|steps?|t|updates?)",
@@ -49,7 +49,7 @@ _CLOCK = re.compile(
 """Dates and times of day, even as the C++ libraries of machine learning begin their lines."""
 _COLOUR = re.compile(r"\x1b\[[\d;]{0,40}m")
 _UNFINISHED = re.compile(r"^.{0,200}?(?<!\d)(\d{1,15})/(?!\1 )\d{1,15} (?:\[\d\d:[^]]{0,1000}\]|(?:\[[=>]|━).{0,4000})")
-"""A progress bar before its end, whose states depend on the clock, and whose count may begin anew after a restart."""
+"""A progress bar before its end, whose states depend on the clock, and whose count may start again after a restart."""
 _FINISHED = re.compile(r"(?<!\d)(\d{1,15})/\1 (?:\[=|━)")
 """Keras prints it twice, the first time without the validation and only if the last step took long."""
 _ABOUT_STARTS = re.compile(r"resum|restor|load|start|checkpoint|ckpt|sav|recover|continu|begin", re.I)
@@ -62,9 +62,11 @@ class Point:
     name: str
     """Its origin, and its own name after the last `|`."""
     key: Key = ()
-    """When it was measured, such as epoch and step; empty if that is not said."""
+    """When it was measured, such as epoch and step; empty if the line does not say."""
     process: int = 0
     """Number of the process in the replica, from 0; always 0 for a file."""
+    line: int = 0
+    """Number of its line in the log, from 0."""
     value: Any
     """An array of numbers, or a text such as a digest."""
 
@@ -98,9 +100,9 @@ def pattern(text: str) -> re.Pattern[str]:
 def read_log(source: str, lines: Iterable[str], patterns: Sequence[re.Pattern[str]]) -> Iterator[Point]:
     """Yield the values of a log; with patterns, only the values that match them."""
     process = 0
-    # Of a progress bar, each state is a line.
-    parts = [part for line in lines for part in _COLOUR.sub("", line[:_MAX_LINE]).split("\r")]
-    for part, following in zip(parts, [*parts[1:], ""], strict=False):
+    # Of a progress bar, each state is a part.
+    parts = [(at, _COLOUR.sub("", part[:_MAX_LINE])) for at, line in enumerate(lines) for part in line.split("\r")]
+    for (at, part), (_, following) in zip(parts, [*parts[1:], (0, "")], strict=False):
         if is_start(part):
             process += 1
         elif not (_FINISHED.search(part) and _FINISHED.search(following)):
@@ -124,7 +126,7 @@ def read_log(source: str, lines: Iterable[str], patterns: Sequence[re.Pattern[st
                     values[f"{name} {len(values)}" if name in values else name] = (
                         numbers.astype(int) if is_list else numbers
                     )
-            values |= {f"digest {at}": each for at, each in enumerate(() if patterns else _DIGEST.findall(part))}
+            values |= {f"digest {n}": each for n, each in enumerate(() if patterns else _DIGEST.findall(part))}
             if key or not _ABOUT_STARTS.search(part):
                 for name, value in values.items():
-                    yield Point(name=f"{source}|{words}|{name}", key=key, process=process, value=value)
+                    yield Point(name=f"{source}|{words}|{name}", key=key, process=process, line=at, value=value)

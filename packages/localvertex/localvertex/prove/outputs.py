@@ -49,8 +49,8 @@ def observe(
         started: When its last process began: a folder of checkpoints in which it has written nothing is left out.
     """
     found, checkpoints = Observation(), base / "checkpoints"
-    points = [point for log in logs for point in read_log(log.stem, _lines(log), patterns)]
-    points += [point for log in logs for point in _events(base / "checkpoints" / "events" / f"{log.stem}.jsonl")]
+    points = [point for log in logs for point in read_log(log.stem, lines(log), patterns)]
+    points += [point for log in logs for point in _events(checkpoints / "events" / f"{log.stem}.jsonl")]
     for folder in (base, *{log.parent for log in logs}):
         for path in sorted(folder.rglob("*")):
             name = path.relative_to(folder.parent).as_posix()
@@ -68,8 +68,9 @@ def _newest(folder: Path) -> float:
     return max(each.lstat().st_mtime for each in folder.iterdir())
 
 
-def _lines(path: Path) -> list[str]:
-    return _bytes(path).decode(errors="replace").splitlines()
+def lines(path: Path) -> list[str]:
+    """Return the lines of a log, the last of which may be half of one; none if it does not exist."""
+    return _bytes(path).decode(errors="replace").split("\n")
 
 
 def _bytes(path: Path) -> bytes:
@@ -81,7 +82,7 @@ def _bytes(path: Path) -> bytes:
 def _events(path: Path) -> Iterator[Point]:
     """Yield the values of an event log (docs/events.md): of each range of steps, and of each evaluation."""
     process = -1
-    for line in _lines(path):
+    for line in lines(path):
         with suppress(ValueError, KeyError, TypeError):
             event = json.loads(line)
             process += event["event"] == "start"

@@ -6,15 +6,13 @@ run, if it continues from the newer ones when the older ones are away, or if it 
 """
 
 import itertools
-import re
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 from localvertex._base import linux
 from localvertex.jobs.job import PRIMARY
 from localvertex.prove.comparison import shown_key
 from localvertex.prove.disturbance import Disturbance, Save
-from localvertex.prove.numbers import Key, Point, read_log
+from localvertex.prove.numbers import Key, Point
 from localvertex.prove.outputs import Observation
 from localvertex.prove.trial import ProofRun
 from localvertex.prove.watch import State, read_state, without_numbers
@@ -36,35 +34,27 @@ def curve(observation: Observation) -> str:
     return max(lengths, key=lengths.__getitem__)
 
 
-def read(name: str, log: Path, patterns: Sequence[re.Pattern[str]], size: int) -> list[Point]:
-    """Return the values of a series in the first bytes of a log, -1: in all."""
-    if not log.exists():
-        return []
-    with log.open("rb") as file:
-        lines = file.read(size).decode(errors="replace").split("\n")[:-1]
-    return [each for each in read_log(log.stem, lines, patterns) if each.name == name]
-
-
-def lost(trial: ProofRun, pace: Disturbance, logged: Callable[..., list[Point]], first_step: FirstStep) -> str:
+def lost(trial: ProofRun, pace: Disturbance, points: Sequence[Point], first_step: FirstStep) -> str:
     """Return what a killed training has lost; empty if nothing, or if that is not known.
 
     Args:
         trial: The run with the kills, to its end.
         pace: Pace of an undisturbed run, whose checkpoints exist.
-        logged: Returns the values that show the steps, from a log and the number of its bytes.
+        points: The values of the run that show its steps.
         first_step: Starts the training.
     """
-    points, saves = logged(trial.logs[0]), trial.disturbance.saves
+    saves, begin = trial.disturbance.saves, points[0].key if points else ()
     for kill in trial.disturbance.kills:
-        begin, before = points[0].key if points else (), [each.key for each in points if each.process == kill.process]
+        before = [each.key for each in points if each.process == kill.process]
         resumed = next((each.key for each in points if each.process > kill.process), END)
         if len(before) < _MIN_STEPS or resumed >= before[-1]:
             continue
         # Elsewhere than on Linux, no save is seen.
         if not saves and resumed == begin and linux.is_used():
             return "the training never saved: no file was written in AIP_CHECKPOINT_DIR"
-        known = logged(trial.logs[0], saves[kill.num_whole - 1].offset)[-1:] if kill.num_whole else []
-        if not known or resumed >= known[-1].key:
+        num_lines = saves[kill.num_whole - 1].num_lines if kill.num_whole else 0
+        whole = next((each.key for each in reversed(points) if each.line < num_lines), resumed)
+        if resumed >= whole:
             continue
         if resumed == begin:
             # A program may write its checkpoints only later, and remove them at the end.
@@ -74,8 +64,8 @@ def lost(trial: ProofRun, pace: Disturbance, logged: Callable[..., list[Point]],
         else:
             reason = _first_attempt(trial, points) or _oldest(pace, resumed, first_step)
         if reason:
-            whole = shown_key(known[0].key)
-            return f"it resumed at {shown_key(resumed)}, although a save was complete after {whole}: {reason}"
+            at = shown_key(whole)
+            return f"it resumed at {shown_key(resumed)}, although a save was complete after {at}: {reason}"
     return ""
 
 

@@ -16,8 +16,8 @@ from localvertex.prove.causes import Cause, causes
 from localvertex.prove.comparison import BAD, Comparison, Judgement, compare
 from localvertex.prove.disturbance import Disturbance
 from localvertex.prove.faults import DEFAULT, FaultKind, Planned, file_events, plan
-from localvertex.prove.numbers import Key, Point
-from localvertex.prove.outputs import Observation, observe
+from localvertex.prove.numbers import Key, read_log
+from localvertex.prove.outputs import Observation, lines, observe
 from localvertex.prove.trial import ProofRun, run
 from localvertex.prove.watch import State
 from localvertex.runner.options import Options
@@ -121,15 +121,15 @@ def prove(
         references.append(observed(trial))
         return trial.disturbance
 
-    def logged(log: Path, size: int = -1) -> list[Point]:
-        return progress.read(progress.curve(references[0]), log, patterns, size)
-
     def first_step(checkpoints: State) -> Key | None:
-        root = folder / "start"
-        trial = run(job, root, options, pace=pace, checkpoints=checkpoints, until=lambda log: bool(logged(log)))
-        points = logged(trial.logs[0])
+        def steps(log: Path) -> list[Key]:
+            return [each.key for each in read_log(log.stem, lines(log)[:-1], patterns) if each.name == curve]
+
+        root, curve = folder / "start", progress.curve(references[0])
+        trial = run(job, root, options, pace=pace, checkpoints=checkpoints, until=lambda log: bool(steps(log)))
+        found = steps(trial.logs[0])
         shutil.rmtree(root, ignore_errors=True)
-        return points[0].key if points else progress.END if trial.has_finished else None
+        return found[0] if found else progress.END if trial.has_finished else None
 
     def result_of(planned: Planned) -> Result:
         reason = ""
@@ -157,14 +157,16 @@ def prove(
 
     def judged(kind: FaultKind, root: Path, trial: ProofRun) -> Result:
         rounding = {"rounding": _LOOSE} if kind is FaultKind.OTHER_WORKERS else {}
-        comparison = compare(references, observed(trial), **rounding)
+        left = observed(trial)
+        comparison = compare(references, left, **rounding)
         verdict, reason = judge(kind, trial, comparison)
-        if verdict not in BAD and (lost := progress.lost(trial, pace, logged, first_step)):
+        points = left.get(progress.curve(references[0]), [])
+        if verdict not in BAD and (lost := progress.lost(trial, pace, points, first_step)):
             verdict, reason = Judgement.PROGRESS_LOST, lost
         found = causes(kind, verdict, trial, comparison) if verdict in BAD else []
         shown = [known.causes for known in results if known.verdict in BAD]
         if kind is FaultKind.BIT_FLIPPED and shown:
-            # What other kills show is no fault of the bit.
+            # A defect that other kills show is not due to the bit.
             found = next(filter(None, shown), [])
         if verdict not in BAD:
             shutil.rmtree(root, ignore_errors=True)

@@ -99,7 +99,7 @@ def run(
     write_state(base / "checkpoints", checkpoints or {})
     job = _in_folder(job, base)
     if pace is not None:
-        # What takes ten times as long hangs.
+        # A run that takes ten times as long hangs.
         seconds = min(job.scheduling.timeout_seconds, 10 * pace.seconds + 120)
         job = replace(job, scheduling=replace(job.scheduling, timeout_seconds=seconds))
     if kind in (FaultKind.ONE_REPLICA, FaultKind.OTHER_WORKERS) and not any(pool.number == 1 for pool in job.pools):

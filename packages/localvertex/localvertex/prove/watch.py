@@ -20,7 +20,7 @@ _CHANGED, _WRITTEN, _FROM, _TO, _CREATED, _IS_FOLDER = 0x2, 0x8, 0x40, 0x80, 0x1
 _HEAD = struct.Struct("iIII")
 _MAX_BYTES = 512 << 20
 LOGS = re.compile(r"(^|/)events(/|$)|tfevents|\.log$")
-"""Files that grow and are no checkpoints."""
+"""Files that grow and are not checkpoints."""
 _TEMPORARY = re.compile(r"(^|[./_-])(tmp|temp|partial|part|incomplete)([./_-]|$|\d)|~$", re.I)
 
 State = dict[str, tuple[bytes, int]]
@@ -36,7 +36,7 @@ class FolderWatch:
         """Files in the order in which they were complete, by the name that they were written with."""
         self.renames = list[tuple[str, str]]()
         self.seconds = 0.0
-        """When the last change of a file that is no log was seen."""
+        """When the last change of a file that is not a log was seen."""
         if linux.is_used():
             self._libc = ctypes.CDLL(None)
             self._fd = self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -48,7 +48,7 @@ class FolderWatch:
             os.close(self._fd)
 
     def poll(self) -> int:
-        """Note what has happened since the last call; return the number of written files."""
+        """Note the changes since the last call; return the number of written files."""
         num_before, origins, data = len(self.written), dict[int, str](), b""
         with suppress(OSError, AttributeError):
             while True:
@@ -71,7 +71,7 @@ class FolderWatch:
         return len(self.written) - num_before
 
     def forget(self) -> None:
-        """Forget what has happened so far."""
+        """Forget the changes so far."""
         self.written.clear()
         self.renames.clear()
 

@@ -46,7 +46,7 @@ class Agenda:
                 self.consider(child)
 
     def add_unblocked(self, task: Task) -> None:
-        """Add what may happen now that a task is final."""
+        """Add the tasks that may start or close now that a task is final."""
         for each in self._downstream.pop(task, ()):
             if each not in self._num_awaited:
                 # A run that is stopped ends pending tasks before those that run.

@@ -1,4 +1,4 @@
-"""The inputs of a run, and what is known of them before it starts."""
+"""The inputs of a run, as far as they are known before it starts."""
 
 from pathlib import Path
 

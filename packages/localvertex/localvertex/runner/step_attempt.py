@@ -270,7 +270,7 @@ def _own_jobs(task: Task, attempt: Attempt, step_jobs: dict[Task, StepJobs]) -> 
 def remove_secrets(task: Task, context: Context) -> None:
     """Take the secrets out of the files of a step that has ended; its outputs have been read.
 
-    A value may become a secret later: when a step hands it to a secret variable of another one.
+    A value may become a secret later: when a step hands it to a secret variable of another step.
     """
     names = (
         executor_files.INPUT,

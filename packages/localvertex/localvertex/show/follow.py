@@ -52,7 +52,7 @@ def follow(work_dir: Path, run: str, task: str | None, write: Write) -> None:
 
 
 def _read(path: Path, offsets: dict[Path, int]) -> bytes:
-    """Return what was added to a log since the last call; all of it when the file was replaced."""
+    """Return the part added to a log since the last call; all of it when the file was replaced."""
     try:
         with path.open("rb") as file:
             if file.seek(0, 2) >= offsets.get(path, 0):

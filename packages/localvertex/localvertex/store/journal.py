@@ -30,7 +30,7 @@ class Position:
     file: str
     """Name of the file in the run's folder."""
     size: int = 0
-    """In bytes."""
+    """Size in bytes."""
     crc: int = 0
     """Checksum of these bytes."""
 

@@ -190,7 +190,7 @@ class ModelVersions(ModelRecords):
 
 
 def _erase(version: Path, *, is_copied: bool) -> None:
-    """Remove what the registry made of a version, its entry last."""
+    """Remove the registry's files of a version, its entry last."""
     if is_copied:
         executor_files.remove(version / FILES)
     evaluations.remove(version)

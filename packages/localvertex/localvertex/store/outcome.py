@@ -150,7 +150,7 @@ def _versions(content: JsonObject, by: str) -> list[Model]:
 
 
 def _written(content: JsonObject) -> list[Model]:
-    """Return the models that the steps of a run wrote; an artifact without a file is no model."""
+    """Return the models that the steps of a run wrote; an artifact without a file is not a model."""
     addresses = [each["uri"] for each in content.get("models", ()) if not each["resource_name"]]
     return [Model(path=each) for each in addresses if "://" in each or Path(each).exists()]
 

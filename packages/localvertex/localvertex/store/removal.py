@@ -77,7 +77,7 @@ def remove(run_dir: Path) -> list[str]:
 
 
 def _own_entries(run_dir: Path) -> list[Path]:
-    """Return what localvertex or a step made: its files by their names, and the folders of tasks."""
+    """Return the entries that localvertex or a step made: its files by their names, and the folders of tasks."""
     try:
         tasks: list[JsonObject] = record.read(run_dir)["tasks"]
     except (OSError, ValueError):

@@ -24,7 +24,7 @@ RESERVED = ("models", "endpoints", "training", "prepared", "api", "buckets")
 """Folders of the work folder that are not runs."""
 
 NEW = f"{record.PRIVATE}/new"
-"""Below the work folder, where folders of runs are built; one that a killed process left is removed later."""
+"""Folder in the work folder where folders of runs are built; one that a killed process left is removed later."""
 
 _LOCK_POLL_SECONDS = 0.05
 

@@ -100,7 +100,7 @@ class Task:
     custom_job: JsonObject | None = None
     """Status of the step's custom job; the step's own thread replaces it as a whole."""
     final_entry: JsonObject | None = None
-    """Its final entry in the record."""
+    """Its entry in the record, once it is final."""
     error: str = ""
     note: str = ""
     """Why it did not run, or what it is waiting for."""

@@ -67,7 +67,7 @@ class Buckets:
     root: Path | None = None
     """Absolute path of a folder with one folder per bucket; None: gs:// is Cloud Storage itself."""
     files: Mapping[str, Path] = field(default_factory=dict)
-    """Files and folders of the user by their gs:// address, for reading only: they are no outputs' place."""
+    """Files and folders of the user by their gs:// address, for reading only: outputs are never written there."""
     copies: Mapping[Path, Path] | None = None
     """The run's own copies of them, for its programs, which may write to what they read; None: programs get none."""
     keeps_addresses: bool = False

@@ -44,28 +44,33 @@ from pathlib import Path
 from typing import Any
 
 from localvertex._base.json_object import JsonObject
+from localvertex._base.kinds import Text, check
 from localvertex._base.userinput.errors import UserError
 from localvertex._base.userinput.reading import parse_toml, read_bytes
-from localvertex._base.userinput.spelling import did_you_mean, join_or, quote
+from localvertex._base.userinput.spelling import did_you_mean, quote
 
 FILE = "localvertex.toml"
 MAX_BYTES = 2**20
 
-_TYPES = {dict: "a table", list: "a list of texts", str: "a text", bool: "true or false"}
-_STEPS: JsonObject = {"*": {"outputs": dict, "addresses": str, "bigquery": {"*": Path}}}
-_TABLES: dict[str, JsonObject] = {
-    "step": _STEPS,
-    "image": {"*": {"path": Path, "python": Path, "packages": list, "command": list}},
-    "packages": {"relax": list, "python": Path},
-    "buckets": {"root": Path, "create": bool, "files": {"*": Path}},
-    "parameters": {"*": Any},
-    "pipeline": {"*": {"step": _STEPS, "parameters": {"*": Any}}},
-}
-"""The keys of each table with the type of each value, `*` for any name; a path is a text in the file."""
-
 _VERSION = re.compile(r"3\.\d+")
 
-MASK, NO_SANDBOX = _SANDBOXES = ("mask", "none")
+MASK, NO_SANDBOX = "mask", "none"
+
+
+def _kinds(folder: Path) -> JsonObject:
+    """Return what each table may contain; a path is a text in the file, relative to its folder."""
+    path = Text(convert=lambda text: str(path_in(folder, text)))
+    python = Text(convert=lambda text: text if _VERSION.fullmatch(text) else path.convert(text))
+    steps = {str: {"outputs": dict, "addresses": ("gs", "folder"), "bigquery": {str: path}}}
+    return {
+        "step": steps,
+        "image": {str: {"path": path, "python": python, "packages": [str], "command": [str]}},
+        "packages": {"relax": [str], "python": python},
+        "buckets": {"root": path, "create": bool, "files": {str: path}},
+        "parameters": dict,
+        "pipeline": {str: {"step": steps, "parameters": dict}},
+        "sandbox": (MASK, NO_SANDBOX),
+    }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,10 +96,8 @@ class Configuration:
 
     def __post_init__(self) -> None:
         """Check the values, and make the paths in them absolute."""
-        if self.sandbox not in _SANDBOXES:
-            raise UserError(f"sandbox is {quote(self.sandbox)}; expected {join_or(map(quote, _SANDBOXES))}")
-        for name, keys in _TABLES.items():
-            object.__setattr__(self, name, _checked(name, getattr(self, name), keys, self.folder))
+        for name, kind in _kinds(self.folder).items():
+            object.__setattr__(self, name, check(name, getattr(self, name), kind))
         for address in self.buckets.get("files", {}):
             if not address.startswith("gs://"):
                 raise UserError(f"buckets.files: {quote(address)} is not an address; expected gs://BUCKET/OBJECT")
@@ -194,33 +197,9 @@ def read(file: Path) -> Configuration:
         raise UserError(f"{file} has {len(data):,} bytes; expected at most {MAX_BYTES:,}")
     tables = parse_toml(data, str(file))
     try:
-        known = (*_TABLES, "sandbox")
-        for name in tables.keys() - {*known}:
+        known = _kinds(file.parent)
+        for name in tables.keys() - known:
             raise UserError(f"unknown table [{name}]{did_you_mean(name, known)}; expected {', '.join(known)}")
         return Configuration(file=file.absolute(), **tables)
     except UserError as error:
         raise UserError(f"{file}: {error}") from None
-
-
-def _checked(name: str, value: Any, expected: Any, folder: Path) -> Any:
-    """Return a value with absolute paths; refuse an unknown key and a value of another type.
-
-    Raises:
-        UserError: There is one.
-    """
-    if expected is Any:
-        return value
-    kind = dict if isinstance(expected, dict) else str if expected is Path else expected
-    is_text_list = isinstance(value, list) and all(isinstance(each, str) for each in value)
-    if not (is_text_list if kind is list else type(value) is kind):
-        raise UserError(f"{name} is {quote(value)}; expected {_TYPES[kind]}")
-    if not isinstance(expected, dict):
-        is_path = expected is Path and not (name.endswith(".python") and _VERSION.fullmatch(value))
-        return str(path_in(folder, value)) if is_path else value
-    for key in () if "*" in expected else value.keys() - expected:
-        known = f"{did_you_mean(key, expected)}; expected {', '.join(expected)}"
-        raise UserError(f"[{name}]: unknown key {quote(key)}{known}")
-    return {
-        key: _checked(f"{name}.{key}", inner, expected.get(key) or expected["*"], folder)
-        for key, inner in value.items()
-    }

@@ -17,7 +17,7 @@ from trainer.google_errors import google_error
 
 _NUM_ERRORS = 3
 _MAX_POLLS = 6
-"""For what the service shows up to half a minute late: messages of a failed job, and a new job."""
+"""Polls for facts that the service shows up to half a minute late: messages of a failed job, and a new job."""
 
 
 def run(settings: Settings, build: Callable[[Any], None], is_done: Callable[[], bool]) -> None:
@@ -121,7 +121,7 @@ class _Run:
             self._stop.release()
 
     def _create(self, build: Callable[[Any], None]) -> str:
-        """Return the id of the new job; empty if another one of this name has become active."""
+        """Return the id of the new job; empty if another job of this name has become active."""
         print(f"starting the Dataflow job {self._settings.job_name}", flush=True)
         try:
             return submit(self._settings, build)

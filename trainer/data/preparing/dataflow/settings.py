@@ -25,7 +25,7 @@ _PATTERNS = {
     "service_account": (r"|[a-zA-Z0-9._-]+@[a-zA-Z0-9.-]+", "the e-mail address of a service account"),
 }
 ENGINES = LOCAL, _ = ("local", "dataflow")
-"""What reads the images: this machine, or the workers of a Dataflow job."""
+"""Engines that read the images: this machine, or the workers of a Dataflow job."""
 WORKERS, DISK_GB = range(1, 4001), range(30, 65537)
 _OF_THE_RUN = ("project", "region", "folder", "image")
 """Fields without a pipeline parameter of the prefix dataflow_."""
@@ -42,7 +42,7 @@ class Settings:
     folder: str
     """Folder of the dataset on gs://, from which the job's name follows; before it is known, the pipeline root."""
     image: str
-    """Container image of the workers: that of the step, so both have the same packages."""
+    """Container image of the workers: the step's own, so both have the same packages."""
     machine_type: str = "e2-standard-4"
     max_workers: int = setting("Maximum number of workers.", WORKERS, default=10)
     disk_size_gb: int = setting("Disk of each worker.", DISK_GB, default=50)

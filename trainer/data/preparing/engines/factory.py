@@ -34,7 +34,7 @@ def make(dataflow: Settings | None, *, file: BinaryIO, parts_folder: str, work_f
         return Local(file, parts_folder)
     # The parent folder of the dataset's parts determines the job's name.
     settings = dataclasses.replace(dataflow, folder=work_folder.rpartition("/")[0])
-    # Results of an earlier attempt's job are then known before another one starts.
+    # Results of an earlier attempt's job are then known before another job starts.
     jobs.wait_for_earlier(settings)
     workers = beam.Beam(work_folder, functools.partial(_run, settings))
     return Distributed(workers, parts_folder, is_remote=is_remote)

@@ -29,10 +29,10 @@ class NoPreviousDataset:
 
     entry: HistoryEntry | None = None
     folder = ""
-    """On this machine, with its metadata and its list of images."""
+    """Folder on this machine with its metadata and its list of images."""
 
     def rows(self) -> Iterator[tuple[Values, Identity]]:
-        """Yield what all rows contain, by name, and their identities."""
+        """Yield the content of all rows, by name, and their identities."""
         return iter(())
 
     def records(self, rows: Sequence[Row]) -> Iterator[bytes]:
@@ -72,7 +72,7 @@ class PreviousDataset(NoPreviousDataset):
         self._opened: dict[str, tuple[str, contextlib.ExitStack, Any]] = {}
 
     def rows(self) -> Iterator[tuple[Values, Identity]]:
-        """Yield what all rows contain, by name, and their identities."""
+        """Yield the content of all rows, by name, and their identities."""
         return image_list.values(self.folder, self._dataset.class_names)
 
     def close(self) -> None:

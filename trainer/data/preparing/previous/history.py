@@ -27,9 +27,9 @@ class HistoryEntry:
     dataset: str
     """Its folder: absolute, or on gs://."""
     metadata_sha256: str
-    """Of its dataset.json, which has the SHA-256 and CRC32C of each shard."""
+    """Digest of its dataset.json, which has the SHA-256 and CRC32C of each shard."""
     list_sha256: str
-    """Of its list of images."""
+    """Digest of its list of images."""
     began_ns: int
     """Time before its first image was read, in nanoseconds."""
     is_published: bool
@@ -69,7 +69,7 @@ class ReadOnlyHistory(NoHistory):
         self._history = history
 
     def read(self) -> list[HistoryEntry]:
-        """Return what the history has."""
+        """Return the entries of the history."""
         return self._history.read()
 
 
@@ -102,7 +102,7 @@ class History(NoHistory):
 
 
 def of(pipeline_root: str, *, source: str, image_size: int, max_examples: int) -> NoHistory:
-    """Return the history for what would be prepared; any other version of the decoders or of the code has another.
+    """Return the history of such a dataset; any other version of the decoders or of the code has its own.
 
     Args:
         pipeline_root: Local or gs://; empty for none.

@@ -41,7 +41,7 @@ FROM asked JOIN known ON known.rowid = found LEFT JOIN places ON places.number =
 """  # noqa: S608 - constants
 
 Found = tuple[Values, Identity]
-"""What a row contains, as `to_values` returns it, and the identity of its image."""
+"""The content of a row, as `to_values` returns it, and the identity of its image."""
 
 
 _NUM_THREADS = 16
@@ -83,7 +83,7 @@ class PreviousRows:
         self._add(((to_values(row), row.identity) for row in rows), began_ns)
 
     def sort(self) -> None:
-        """Sort what was added, so that `take` finds it."""
+        """Sort the added rows, so that `take` finds them."""
         self._database.execute("CREATE INDEX by_name ON known (name, identity)")
 
     def take(self, images: Sequence[tuple[SourceImage, Identity]]) -> list[tuple[SourceImage, Identity]]:
@@ -106,7 +106,7 @@ class PreviousRows:
 
 
 def _key(identity: Identity) -> str | None:
-    """Return what is compared of an identity; None, which equals nothing, if it is empty."""
+    """Return the compared part of an identity; None, which equals nothing, if it is empty."""
     return repr(sorted(identity.items())) if identity else None
 
 

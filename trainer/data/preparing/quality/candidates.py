@@ -141,7 +141,7 @@ def _places(found: Floats) -> _Doubles:
 
 @functools.cache
 def _transforms() -> Any:
-    """Return what maps a thumbnail to the frequencies of its windows, float32 [900, W, 64]; the first is the middle."""
+    """Return the map of a thumbnail to the frequencies of its windows, float32 [900, W, 64]; the middle comes first."""
     middle, half = SIZE / 2, SIZE / 2 - _MARGIN
     places = [(zoom, _MARGIN * y, _MARGIN * x) for zoom, shifts in _WINDOWS for y in shifts for x in shifts]
     down, across = signatures.frequencies()

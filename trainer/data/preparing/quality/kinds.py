@@ -84,7 +84,7 @@ def parse_strict(names: str) -> frozenset[str]:
 
 
 def kinds_of(figures: Figures, channels: Channels, image_size: int) -> Iterator[str]:
-    """Yield what is odd about a single image."""
+    """Yield the warnings about a single image."""
     bounds = [mean + 2 * deviation for mean, deviation in zip(channels.means, channels.deviations, strict=True)]
     if max(bounds) < _DARK_LEVEL:
         yield _DARK

@@ -15,20 +15,20 @@ from trainer.data.preparing.quality import candidates, signatures
 from trainer.data.preparing.quality.signatures import SIZE, Bytes, Flags, Floats
 
 _MAX_COLOUR_DISTANCE = 12
-"""Of 255, per channel: the same object in another colour is not a near-duplicate."""
+"""Limit per channel, of 255: the same object in another colour is not a near-duplicate."""
 _MAX_DIFFERENCE = 0.85
 """Largest difference in the worst place, in the unit of `_differences`."""
 _FEWEST_MOVED, _MOVED = 0.05, 0.2
-"""Pixels of the thumbnail: less is no crop or shift, and from the second on one leaves as much as it can."""
+"""Pixels of the thumbnail: a smaller crop or shift does not count, and one above the second leaves its full residue."""
 _STILL = np.array([1, 0, 1, 0], np.float32)
 _MOST_MOVED = np.array([0.18, 0.13 * SIZE] * 2, np.float32)
 """Zoom and shift down, and across."""
 _MIN_CORRELATION = 0.95
-"""Of what is left after a crop or shift was undone."""
+"""Limit for the images after a crop or shift was undone."""
 _PER_SLOPE, _PER_LEVEL = (0.25, 0.9), (1.5, 1.8)
 """What compression leaves, and how much more interpolation does: shares of the slopes around a pixel, and levels."""
 _PLAIN = 6
-"""In levels: images of less structure, such as two of the sky, are alike only if they differ in nothing but noise."""
+"""Levels; images of less structure, such as two of the sky, are alike only if they differ in nothing but noise."""
 _SAME_VIEW, _FEWEST_IN_SERIES = 0.97, 16
 """Correlation of images from a fixed camera, and how many of them are a series."""
 _MAX_NOISE = 0.62

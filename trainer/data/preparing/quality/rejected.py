@@ -10,7 +10,7 @@ from trainer.data.preparing.rows import Row
 
 FILE = "rejected.csv"
 _FORMULA = ("=", "+", "-", "@")
-"""What a formula begins with. Full-width forms count, too: some spreadsheets convert them."""
+"""Characters that begin a formula. Full-width forms count as well: some spreadsheets convert them."""
 _FULL_WIDTH = str.maketrans("\uff1d\uff0b\uff0d\uff20", "=+-@")
 
 

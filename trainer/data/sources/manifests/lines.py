@@ -26,7 +26,7 @@ _ML_USES = {
 _MAX_LABEL_LENGTH = 128
 """The longest display name that Vertex AI takes, in characters."""
 CONTROL_CHARACTER = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
-"""Also halves of characters, which JSON can write and UTF-8 cannot."""
+"""Control characters, and halves of characters, which JSON can write and UTF-8 cannot."""
 
 
 MAX_LINE_BYTES = 2**16

@@ -24,7 +24,7 @@ T = TypeVar("T")
 BLANK = "blank lines, ignored"
 REPEATED = "lines with an image of an earlier line, counted once"
 _MAX_BAD_LINES = 200_000
-"""More are refused at once, because each is kept with its reason."""
+"""Limit; more are refused at once, because each is kept with its reason."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)

@@ -79,7 +79,7 @@ class Fields:
         return f"{self.path}.{name}" if self.path else name
 
     def note(self, problem: str, name: str = "") -> None:
-        """Note what is wrong with this object, or with one of its fields."""
+        """Note a problem with this object, or with one of its fields."""
         path = self.at(name) if name else self.path or "top level"
         self.problems.append(f"{path}: {problem}")
 

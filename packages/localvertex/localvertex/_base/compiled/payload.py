@@ -14,7 +14,7 @@ from localvertex._base.userinput.reading import parse_json
 from localvertex._base.userinput.spelling import quote
 
 PLACEHOLDER = re.compile(r"\{\{\$((?:[^{}]|\}(?!\})|\{(?!\{\$))*)\}\}")
-"""One without an end reaches at most to the next one, so that a text with many of them is read in a short time."""
+"""A placeholder without an end reaches at most to the next one, so that a text with many is read in a short time."""
 INPUT_PARAMETER = re.compile(r"\{\{\$\.inputs\.parameters\['([^']+)'\]\}\}")
 _INPUT_NAME = re.compile(r'"InputName":\s*"([^"]*)"')
 _STRUCTURES = ('{"Concat":', '{"IfPresent":')
@@ -79,7 +79,7 @@ def without_empty(value: Any) -> Any:
     """Drop what the launchers do not send: fields with an empty value, at any depth, and empty objects in lists.
 
     After `recursive_remove_empty` of google-cloud-pipeline-components 2.22: inside lists, plain values stay even when
-    empty; in objects `0`, `false` and `''` are dropped too.
+    empty; in objects, `0`, `false` and `''` are dropped as well.
     """
     if isinstance(value, dict):
         cleaned = {key: without_empty(item) for key, item in value.items()}

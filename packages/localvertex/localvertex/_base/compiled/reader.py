@@ -236,7 +236,7 @@ def _read_container(fields: Fields) -> Container:
 
 
 def _read_resources(fields: Fields) -> JsonObject:
-    """Return a ResourceSpec as it is; unknown fields are noted."""
+    """Return a ResourceSpec unchanged; unknown fields are noted."""
     resources = fields.take("resources", dict, {})
     path = fields.at("resources")
     message, accelerator = f"{_CONTAINER}.ResourceSpec", resources.get("accelerator") or {}

@@ -231,6 +231,6 @@ class Pipeline:
         return [each for each in found if isinstance(each, Container)]
 
     def executor_of(self, task: TaskSpec) -> Container | Importer | None:
-        """Return what runs a task; None for a nested dag, a given step, and what the file does not have."""
+        """Return the executor of a task; None for a nested dag, a given step, and an executor that the file lacks."""
         component = self.components.get(task.component)
         return self.executors.get(component.executor) if component else None

@@ -34,7 +34,7 @@ class Parser(argparse.ArgumentParser):
         super().__init__(prog, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **options)
 
     def error(self, message: str) -> NoReturn:
-        """Print what is wrong with the arguments and exit with code 2."""
+        """Print the problem with the arguments and exit with code 2."""
         self.exit(WRONG_INPUT, f"error: {one_line(message)}; {self.prog} --help lists the valid options\n")
 
 

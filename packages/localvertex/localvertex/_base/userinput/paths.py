@@ -9,7 +9,7 @@ from localvertex._base.userinput.spelling import quote
 BUCKET_FOLDER = re.compile(r"gs://[a-z0-9][a-z0-9._-]{1,220}[a-z0-9](/.*)?")
 """A bucket, with or without a path in it."""
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
-"""One letter is a drive of Windows."""
+"""The scheme of an address; a single letter is a drive of Windows."""
 _MAX_BYTES = 2000
 """Linux takes 4,096 with the names of the files below it."""
 _MAX_OBJECT_BYTES = 800
@@ -24,7 +24,7 @@ def check(name: str, path: str | Path, *, is_local: bool = False, expected: str 
     Args:
         name: The flag or parameter, which begins the message.
         path: The path as the user wrote it.
-        is_local: Refuse gs:// too.
+        is_local: Refuse gs:// as well.
         expected: Expectation in the message, where it is more than a path.
 
     Raises:

@@ -42,7 +42,7 @@ def read_all(path: str | Path, *, only_json_values: bool = False) -> list[Any]:
 
     Args:
         path: The file; "-" is standard input.
-        only_json_values: Refuse what only YAML can write, such as dates.
+        only_json_values: Refuse values that only YAML can write, such as dates.
 
     Raises:
         UserError: The file cannot be read or is neither JSON nor YAML.
@@ -125,7 +125,7 @@ def parse_all(data: bytes, name: str, *, only_json_values: bool = False, may_be_
     Args:
         data: The text.
         name: The file's name for messages; ".json" at its end excludes YAML.
-        only_json_values: Refuse what only YAML can write, such as dates.
+        only_json_values: Refuse values that only YAML can write, such as dates.
         may_be_yaml: Read it as YAML where it is not JSON, whatever its name is.
 
     Raises:
@@ -147,7 +147,7 @@ def parse_all(data: bytes, name: str, *, only_json_values: bool = False, may_be_
 
 
 def check_keys(body: Any, types: Mapping[str, type | UnionType]) -> None:
-    """Refuse what is not a mapping with known keys and values of their types.
+    """Refuse a value that is not a mapping with known keys and values of their types.
 
     Raises:
         UserError: A key is unknown, or a value has another type.
@@ -181,7 +181,7 @@ _PARSING = threading.Lock()
 def parse_python(source: str | bytes) -> ast.Module:
     """Return the syntax tree of code; the tree of an empty file if it is not Python or nested too deeply."""
     try:
-        # Python 3.11 counts the depth of all threads together, and raises SystemError when one goes on in between.
+        # Python 3.11 counts the depth of all threads together, and raises SystemError if another thread runs meanwhile.
         with _PARSING:
             return ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -239,7 +239,7 @@ def _parse_yaml(data: bytes, name: str) -> list[Any]:
 
 
 def _refuse_bomb(events: Any, name: str) -> None:
-    """Refuse what would take all memory or stack, before anything is built from it.
+    """Refuse content that would take all memory or stack, before anything is built from it.
 
     Aliases may unfold to more values than fit into memory. The loader of libyaml ends the whole process where a file is
     nested some ten thousand levels deep.

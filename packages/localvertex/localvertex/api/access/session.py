@@ -25,7 +25,7 @@ def address(url: str, token: str) -> str:
 
 
 def printed_address(url: str, token: str, work_dir: Path) -> str:
-    """Return the address as it is printed: with the token only on a terminal, because a log is kept."""
+    """Return the address for printing: with the token only on a terminal, because a log is kept."""
     if sys.stdout.isatty():
         return f"\n{address(url, token)}"
     program = shlex.join(["python", "-m", "localvertex", "console", "--work-dir", str(work_dir)])

@@ -25,7 +25,7 @@ _RECORDS = re.compile(
 """Experiments and buckets, which a command in the sandbox may only see if they belong to its run."""
 
 _JOBS = re.compile(rf"{_PARENT}/(?:pipelineJobs|customJobs){_BELOW}", re.S)
-"""Only read: a job with a token of its own could leave the sandbox of its step, and outlive the run."""
+"""Steps only read these: a job with its own token could leave the sandbox of its step, and outlive the run."""
 
 _OWN_JOBS = {
     "POST": re.compile(rf"{_PARENT}/customJobs(?:/[^/:]+:cancel)?"),

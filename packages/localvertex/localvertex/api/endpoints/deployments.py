@@ -120,7 +120,7 @@ class Deployments:
             process.stop()
 
     def _plan(self, endpoint: str, deployed: Resource) -> Serving:
-        """Return what runs for a deployed model.
+        """Return the server to start for a deployed model.
 
         Raises:
             ApiError: Its model was deleted, or has no container that runs here, or its files do not exist.

@@ -198,6 +198,6 @@ def _searchable(endpoint: Resource) -> Resource:
 
 
 def _stand_in(call: Call, endpoint_id: str, reason: str) -> Resource:
-    """Build what is shown of an endpoint whose record is damaged."""
+    """Build the stand-in for an endpoint whose record is damaged."""
     text, name = f"its record is damaged ({reason}); delete it", call.location.child(FOLDER, endpoint_id)
     return {"name": name, "displayName": endpoint_id, "description": text, "trafficSplit": {}}

@@ -74,7 +74,7 @@ class Predictions:
             model: The resource name of the model.
             number: Number of the version.
             content: The version, as the registry has it.
-            instance: What the container takes.
+            instance: An instance, as the container takes it.
 
         Raises:
             ApiError: It does not run here, or refuses the instance.

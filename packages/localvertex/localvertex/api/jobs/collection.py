@@ -183,10 +183,10 @@ class JobCollection:
         """Record a new job and start it; its folder is removed if it cannot be started.
 
         Args:
-            location: Where it is created.
+            location: The location in which it is created.
             body: The request, which has been checked.
             work: Runs it.
-            warnings: What to warn of.
+            warnings: The warnings to show.
             owner: The jobs of the step that creates it; None: a client does.
             fields: Further fields of the record.
 
@@ -252,7 +252,7 @@ class JobCollection:
                 self._update(job.number, state=str(JobState.CANCELLING))
 
     def _folder(self, number: str) -> Path:
-        """Return where the files of a job are."""
+        """Return the folder of a job's files."""
         return self._store.folder / self.collection / number
 
     def _mark(self, number: str) -> Path:

@@ -85,7 +85,7 @@ class CustomJobs(StepCustomJobs):
     Args:
         store: The records of the server.
         log: Called with the start, the end and the warnings of each job.
-        options: Those of the server.
+        options: Options of the server.
     """
 
     def __init__(self, store: Store, log: WriteLine, options: Options) -> None:

@@ -26,7 +26,7 @@ class JobHost:
 
     Args:
         store: The records of the server.
-        options: Those of the server.
+        options: Options of the server.
     """
 
     def __init__(self, store: Store, options: Options) -> None:

@@ -35,8 +35,8 @@ class TrainingPipelines(JobCollection):
     Args:
         store: The records of the server.
         log: Called with the start, the end and the warnings of each pipeline.
-        custom_jobs: Those of the server, which run the training.
-        models: Those of the server, which get the trained models.
+        custom_jobs: The server's custom jobs, which run the training.
+        models: The server's models, to which trained models are added.
     """
 
     collection, message, states = "trainingPipelines", "TrainingPipeline", "PIPELINE_STATE"

@@ -1,4 +1,4 @@
-"""How pipeline runs appear in the metadata: contexts, executions, artifacts and events.
+"""Pipeline runs in the metadata: contexts, executions, artifacts and events.
 
 It is read from the runs' own records when a run has ended and at each request for metadata, so no run depends on it. A
 run that has ended is added once; what a user deletes or changes afterwards stays so.
@@ -64,7 +64,7 @@ class PipelineRuns:
         """Creation times of the jobs that need not be looked at again."""
 
     def refresh(self) -> None:
-        """Add what is new since the last call."""
+        """Add the runs that are new since the last call."""
         for job_id in self._store.ids(JOBS):
             if job_id not in self._complete:
                 self.add(job_id)

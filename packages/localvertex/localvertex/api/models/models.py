@@ -72,7 +72,7 @@ class Models:
 
     Args:
         store: The records of the API.
-        buckets: Where the files of models are.
+        buckets: The folders of the buckets with the files of models.
     """
 
     def __init__(self, store: Store, buckets: Buckets) -> None:

@@ -26,7 +26,7 @@ class RunThreads:
         collection: Its collection.
         log: Called with the start and the end of each run.
         on_end: Called with the id of each run that has ended.
-        max_runs: How many run at once.
+        max_runs: Number of runs at once.
     """
 
     def __init__(

@@ -20,7 +20,7 @@ class Status(Enum):
     NOT_FOUND = (404, 5)
     ALREADY_EXISTS = (409, 6)
     RESOURCE_EXHAUSTED = (429, 8)
-    """Also when the disk is full, as google.rpc.Code documents."""
+    """A quota, or a full disk, as google.rpc.Code documents."""
     ABORTED = (409, 10)
     INTERNAL = (500, 13)
     UNIMPLEMENTED = (501, 12)

@@ -44,7 +44,7 @@ class IndexFile:
             contents = json.loads(f"[{','.join(texts)}]")
             return dict(zip(ids, zip(signatures, contents, strict=True), strict=True))
         except (sqlite3.Error, ValueError, TypeError) as error:
-            # Not a database, or not one of ours any more. Another server may use it, or the disk be full.
+            # It is not a database, or no longer this server's. Another server may use it, or the disk is full.
             is_usable = isinstance(error, sqlite3.OperationalError) and error.sqlite_errorcode != sqlite3.SQLITE_ERROR
             if not is_usable:
                 with suppress(OSError):

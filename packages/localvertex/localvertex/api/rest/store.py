@@ -236,7 +236,7 @@ class Store:
             self.log(text)
 
     def close(self) -> None:
-        """Write what could not be written before, if it can be written now."""
+        """Retry the writes that failed before."""
         self._closing.set()
         if self._writer is not None:
             self._writer.join()

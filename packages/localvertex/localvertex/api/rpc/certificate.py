@@ -37,7 +37,7 @@ def load(folder: Path, log: WriteLine) -> Certificate:
     """Return the certificate in a folder; make it if it is missing, damaged or old.
 
     Args:
-        folder: Where the certificate is kept.
+        folder: Folder of the certificate.
         log: Called when a certificate is replaced.
 
     Raises:

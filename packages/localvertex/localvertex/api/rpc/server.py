@@ -35,7 +35,7 @@ class RpcServer:
     """Answers gRPC calls; `bind` comes first, and `serve` is entered in the same event loop.
 
     Args:
-        folder: Where the certificate is kept.
+        folder: Folder of the certificate.
         log: Called when the certificate is replaced.
         seconds: How long a request may take to arrive.
         allows: Whether a call with this `authorization` may be carried out.

@@ -231,7 +231,7 @@ class Schedules:
         return None if content is None or content["state"] != "ACTIVE" else Schedule(dict(content))
 
     def _lock_of(self, number: str) -> threading.RLock:
-        """Return the lock of one schedule: starting its run may take seconds, for which no other has to wait."""
+        """Return the lock of one schedule: no other schedule waits for the seconds that the start of a run may take."""
         with self._store.lock:
             return self._locks.setdefault(number, threading.RLock())
 

@@ -25,7 +25,7 @@ class StepApi:
     Args:
         store: The records of the API.
         deployments: The processes of deployed models, which end with the collections.
-        buckets: Where the files of models are.
+        buckets: The folders of the buckets with the files of models.
     """
 
     def __init__(self, store: Store, deployments: Deployments, buckets: Buckets) -> None:

@@ -75,7 +75,7 @@ class Place:
         Args:
             name: The resource name.
             inside: The resource that has to contain it, or be it.
-            num_ids: How many ids a name of this kind has.
+            num_ids: Number of ids in a name of this kind.
 
         Raises:
             ApiError: The name is of another kind, or of a resource elsewhere.

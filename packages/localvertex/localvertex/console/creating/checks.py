@@ -74,7 +74,7 @@ class Checks:
         if details := [*of_parameters, *of_settings]:
             if body.get("is_start"):
                 raise wrong(details)
-            # Errors in other fields are no reason to show the machines of another region.
+            # Errors in other fields do not justify showing the machines of another region.
             return {"errors": details, "machine_check": self._machine_check(job)}
         refusals, notes = self._refusals(job)
         return {

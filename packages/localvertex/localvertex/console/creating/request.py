@@ -50,7 +50,7 @@ def settings_of(source: Source) -> JsonObject:
 
 
 def read_settings(body: Mapping[str, Any]) -> tuple[Settings, Details]:
-    """Return the settings in a request, and what is wrong with them."""
+    """Return the settings in a request, and their problems."""
     given = {name: body[name] for name in _TYPES if name in body}
     wrong = [
         {"field": name, "message": f"expected {_TYPES[name].__name__}, found {type(each).__name__}"}

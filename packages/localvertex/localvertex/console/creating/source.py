@@ -41,7 +41,7 @@ class Source:
     path: str
     """The file as a command names it."""
     file: str
-    """Its absolute path; of a dropped file the name."""
+    """The absolute path of the file; the name of a dropped file."""
     sha256: str
     documents: list[JsonObject]
     pipeline: Pipeline

@@ -73,7 +73,7 @@ class LogChanges:
         yield "log", {"task": self._task, "file": name, "files": files, **text}
 
     def _next(self, path: Path) -> logs.Piece | None:
-        """Return what was added; the end of the log when that is too much, or when the log was replaced."""
+        """Return the new part of the log; its end if the part is too long, or if the log was replaced."""
         found = logs.piece(path, offset=self._end)
         if found is not None and self._end is not None:
             is_replaced = found.inode != self._inode or found.size < self._end

@@ -257,7 +257,7 @@ def _summary(versions: ModelVersions, origins: _Origins) -> Content:
 
 
 def _row(versions: ModelVersions, number: str, aliases: dict[str, str], origins: _Origins) -> Content:
-    """Return what lists show of a version; a damaged one has a reason."""
+    """Return the row of a version in lists; a damaged one has a reason."""
     folder, problem, content = versions.folder / number, "", Content()
     try:
         content = object_in(folder / MODEL)

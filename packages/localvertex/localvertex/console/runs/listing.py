@@ -76,5 +76,5 @@ class RunList:
         return self._seen
 
     def others(self) -> object:
-        """Return what changes whenever the record of a custom job or a schedule does."""
+        """Return a value that changes whenever the record of a custom job or a schedule changes."""
         return [self._store.signatures(each) for each in ("customJobs", "schedules")]

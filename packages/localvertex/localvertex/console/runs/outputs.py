@@ -88,7 +88,7 @@ def _reason(content: Content, error: str) -> str:
 
 
 def job_of(store: Store, run_id: str) -> Content:
-    """Return what the server stored of a run's job; empty when it did not start the run."""
+    """Return the stored fields of a run's job; empty if the server did not start the run."""
     with suppress(Damaged, OSError):
         return store.read(_JOBS, run_id) or {}
     return {}

@@ -58,7 +58,7 @@ class RunRoutes:
 
     @local_route("GET", "/local/runs/{id:id}/artifact")
     def artifact(self, call: LocalCall) -> JsonObject:
-        """Return what is shown of an artifact."""
+        """Return the view of an artifact."""
         return self._artifact(call).view()
 
     @local_route("GET", "/local/runs/{id:id}/artifact/file")

@@ -28,7 +28,7 @@ class ScheduleRoutes:
     def cron(self, call: LocalCall) -> JsonObject:
         """Return the next times of the field `cron`, which may begin with a time zone, or what is wrong with it.
 
-        An unfinished input is no failure of the request, so its `error` is not an HTTP error.
+        An unfinished input is not a failure of the request, so its `error` is not an HTTP error.
         """
         text = call.body.get("cron")
         if not isinstance(text, str):

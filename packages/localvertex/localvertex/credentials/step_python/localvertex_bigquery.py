@@ -148,7 +148,7 @@ def _read(name: str) -> tuple[dict[str, Any], list[list[Any]]]:
     table = whole.group(1) if whole else name
     for each, path in known.items():
         each = " ".join(each.split())
-        # A table may be named without its project; a query is no table, whatever it ends with.
+        # A table may be named without its project; a query is not a table, whatever it ends with.
         is_table = _TABLE.fullmatch(table) and _TABLE.fullmatch(each) and f".{table}".endswith(f".{each}")
         if each == name or is_table:
             schema, rows = _of_file(path)

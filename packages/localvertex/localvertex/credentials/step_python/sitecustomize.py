@@ -3,7 +3,7 @@
 Nothing happens until a step imports one of the modules in `_CHANGES`. Then, in that module:
 
 1. `google.auth.default` returns credentials with a placeholder in place of a token, and a project id.
-2. Calls of Vertex AI go to the endpoint of the run, by REST: that of a run has no gRPC. The token of the run is added
+2. Calls of Vertex AI go to the endpoint of the run, by REST, because it has no gRPC. The token of the run is added
    when a request is sent, so that no code of the step has it. `--gcs-root` also sends calls of Cloud Storage there.
 3. Calls of all other services raise `MethodNotImplemented` (501) of google-api-core, without a look-up of a name. Only
    a plain download of a public object is still possible (decision 27).

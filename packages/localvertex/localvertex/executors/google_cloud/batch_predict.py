@@ -171,7 +171,7 @@ class Prediction:
 
 
 def _job_of(message: Message) -> BatchJob:
-    """Read what is done with each line.
+    """Read how each line is treated.
 
     Raises:
         UserError: The message has something that does not run locally.
@@ -248,7 +248,7 @@ def _prefix(message: Message) -> str:
 
 
 def _serving(model: Message, message: Message, number: str, buckets: Buckets, choice: Choice, log: Path) -> Serving:
-    """Return what runs for the job.
+    """Return the server to start for the job.
 
     Raises:
         UserError: The model has no container that runs here.

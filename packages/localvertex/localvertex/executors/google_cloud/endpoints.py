@@ -21,7 +21,7 @@ _NAME = re.compile(
 
 
 def payload_of(template: str, attempt: Attempt) -> JsonObject:
-    """Return a launcher's payload without what it does not send."""
+    """Return a launcher's payload without the fields that it does not send."""
     payload: JsonObject = without_empty(launcher_payload(template, attempt))
     return payload
 

@@ -88,7 +88,7 @@ class FaultInjector:
         self._departures: list[_Departure] = []
 
     def carry_out(self) -> None:
-        """Do what is due."""
+        """Carry out the faults that are due."""
         now = time.monotonic()
         seconds = now - self._start
         asked = self._disturb(self._replicas, seconds)

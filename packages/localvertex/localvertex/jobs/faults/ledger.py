@@ -12,7 +12,7 @@ _NO_PROCESS = "no process was running there when it was due"
 
 
 class FaultLedger:
-    """Collects what became of the faults; any thread may call it.
+    """Collects the outcomes of the faults; any thread may call it.
 
     Args:
         given: The faults that the user has given.

@@ -90,7 +90,7 @@ def write(folder: Path, status: Mapping[str, Any], content: Mapping[str, Any]) -
 
 
 def _append(path: Path, line: bytes) -> None:
-    """Append a line in one piece, on a line of its own: a killed writer may have left half a one.
+    """Append a line in one piece, on a line of its own: a killed writer may have left half a line.
 
     Raises:
         OSError: It cannot be written, or the path is not a regular file.

@@ -17,7 +17,7 @@ _MAX_LINE_BYTES = 1 << 20
 """Limit of an event; a longer line is not an event, and is not kept."""
 
 MAX_EVENTS = 2000
-"""Beyond these, neighbouring `steps` events are joined in pairs."""
+"""Above this number, neighbouring `steps` events are joined in pairs."""
 
 
 @dataclass(frozen=True, kw_only=True)

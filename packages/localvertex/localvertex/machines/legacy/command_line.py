@@ -63,7 +63,7 @@ def read_command(words: list[str], report: Report) -> Command:
 
     Args:
         words: The words as a shell passes them, or a single word with the whole line as it was pasted.
-        report: Gets a remark for every flag that is no property of the job.
+        report: Gets a remark for every flag that is not a property of the job.
 
     Raises:
         LegacyInputError: It is another command or has unknown flags.

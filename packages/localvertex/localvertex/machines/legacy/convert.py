@@ -66,7 +66,7 @@ def convert(
         command: Its command line; None without one.
         report: A report with earlier remarks, e.g. from `read_command`; None for a new one.
         replace_retired: Whether to replace retired GPUs instead of proposing replacements.
-        today: The day for end-of-support dates; None for the real one.
+        today: The date to compare end-of-support dates with; None for the current date.
 
     Raises:
         LegacyInputError: The input has mistakes; it names them all.

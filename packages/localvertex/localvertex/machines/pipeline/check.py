@@ -59,8 +59,8 @@ def check_pipeline(
 
     Args:
         pipeline_spec: The parsed spec, or a PipelineJob that holds one in pipelineSpec.
-        region: Where the pipeline is to run; jobs without a location run there.
-        today: The day for end-of-support dates; None for the real one.
+        region: Region of the pipeline; jobs without a location run there.
+        today: The date to compare end-of-support dates with; None for the current date.
 
     Returns:
         Findings; an empty list when nothing is wrong.
@@ -90,12 +90,12 @@ def examine_pipeline(document: JsonObject, *, region: str | None, today: date | 
 
 
 def check_resources(name: str, resources: JsonObject, *, region: str) -> list[Finding]:
-    """Check what a step is going to ask for, before it is compiled.
+    """Check the machines that a step is going to request, before it is compiled.
 
     Args:
         name: Name of the step.
         resources: Resources as in a compiled file: cpuLimit, memoryLimit in GB, accelerator with type and count.
-        region: Where the pipeline is to run.
+        region: Region of the pipeline.
     """
     container, seen = Container(image="", resources=resources), Examination()
     step = Step(name=name, path=name, container=container, inputs={}, given=frozenset(), is_cached=False)
@@ -126,8 +126,8 @@ def check_payload(payload: Payload, *, region: str, today: date, runs_here: bool
 
     Args:
         payload: The job.
-        region: Where the pipeline is to run; empty if it is not known.
-        today: The day for end-of-support dates.
+        region: Region of the pipeline; empty if it is not known.
+        today: The date to compare end-of-support dates with.
         runs_here: Whether the job is to run on this machine.
 
     Returns:

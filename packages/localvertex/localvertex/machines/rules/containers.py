@@ -25,7 +25,7 @@ _REQUIRED = {
 
 
 def check_containers(job: Job) -> None:
-    """Check what every pool runs."""
+    """Check the container or package of every pool."""
     for pool in job.pools:
         given = [name for name in _REQUIRED if pool.fields.get(name) is not None]
         if len(given) != 1:

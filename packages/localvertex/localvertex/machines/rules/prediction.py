@@ -38,7 +38,7 @@ def check_resources(
         kind: The message that they are.
         path: Path of the resources in the file; empty for none.
         region: Region of the endpoint or job; without it regions are not checked.
-        today: The day for end-of-support dates; None for the real one.
+        today: The date to compare end-of-support dates with; None for the current date.
 
     Returns:
         Errors and warnings; an empty list when nothing is wrong.

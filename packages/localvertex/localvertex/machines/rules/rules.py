@@ -116,7 +116,7 @@ def check_job(
         given: The fields as given; `is_custom_job` decides which of the two messages they are.
         reading: The reading; its findings come first.
         region: Region of the job; None or "" when it is not known.
-        today: The day for end-of-support dates; None for the real one.
+        today: The date to compare end-of-support dates with; None for the current date.
         component: Whether the launcher of a Google Cloud component creates the job.
         path: Path in the file of a CustomJobSpec inside another message, e.g. "trial_job_spec".
 

@@ -40,7 +40,7 @@ def _cloud_tpu(pool: PoolSpec) -> bool:
     right_count = isinstance(count, RuntimeValue) or (
         isinstance(count, int) and (count == _CHIPS_OF_A_HOST or (count > 0 and count % 32 == 0))
     )
-    # What is no accelerator at all has been reported.
+    # Anything that is not an accelerator has been reported.
     is_known_type = not pool.accelerator or pool.accelerator in pool.job.catalogue.accelerators
     if not (right_type and right_count) and is_known_type:
         message = f"cloud-tpu with {count or 0} x {accelerator}; it supports 8 (one host) or a multiple of 32 (a pod)"

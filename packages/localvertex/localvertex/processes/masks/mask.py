@@ -114,7 +114,7 @@ class Mask:
             sees_work_dir: Whether the work folder is more than an empty folder.
 
         Raises:
-            TaskFailed: There is no place for what it writes.
+            TaskFailed: The program has no place to write to.
         """
         if not self.is_there:
             return Covered(env=dict(env))

@@ -36,7 +36,7 @@ class StandInFolder:
 
     @classmethod
     def new(cls, root: str) -> "StandInFolder":
-        """Make a stand-in, after what programs that were killed have left was moved.
+        """Make a stand-in, after moving what killed programs left.
 
         Raises:
             OSError: It cannot be made.
@@ -117,7 +117,7 @@ def _locked(path: str, flags: int = 0) -> int:
     """Return the descriptor of a file that no other process has locked.
 
     Raises:
-        OSError: Another has, or it cannot be opened.
+        OSError: Another process has locked it, or it cannot be opened.
     """
     lock = os.open(path, os.O_RDWR | os.O_NOFOLLOW | flags, 0o600)
     try:

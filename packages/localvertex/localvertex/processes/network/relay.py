@@ -58,7 +58,7 @@ def _connect(outer: socket.socket, port: int) -> None:
 
 
 def _pass(source: socket.socket, target: socket.socket) -> None:
-    """Pass on what arrives until the end, and then that end."""
+    """Forward all bytes, and then the end of the stream."""
     try:
         while data := source.recv(_CHUNK):
             target.sendall(data)

@@ -1,6 +1,6 @@
 """The kernel's TCP sockets: which user listens at a port, and which has the other end of a connection.
 
-The kernel reports those in one state by sock_diag(7), which takes as long as there are such sockets. Its tables in
+The kernel reports the sockets in one state by sock_diag(7), in time proportional to their number. Its tables in
 /proc, for a kernel without it, contain every connection that was closed within a minute.
 """
 

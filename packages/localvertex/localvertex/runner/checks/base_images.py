@@ -1,7 +1,7 @@
-"""Code that needs what only its image or another interpreter has: found before it starts.
+"""Find code that needs modules which only its image or another interpreter has, before it starts.
 
-That of Python steps, and of containers that run Python of a source folder. Only text is read, and nothing is imported;
-what the folder has is followed, so that all its missing modules are known at once.
+This covers Python steps, and containers that run Python of a source folder. Only text is read, and nothing is imported.
+Modules of the folder are followed, so that all that they lack is known at once.
 """
 
 import ast
@@ -84,7 +84,7 @@ def of_command(words: Sequence[str], stand_in: StandIn, repository: Repository) 
 def _missing(source: str, stand_in: StandIn, repository: Repository, script_folder: Path | None = None) -> set[str]:
     """Return the modules that code imports in any case, and that neither its folders nor its interpreter have.
 
-    What only the repository has is missing, and so is what that imports.
+    A module that only the repository has counts as missing, and so do its imports.
 
     Args:
         source: The code.

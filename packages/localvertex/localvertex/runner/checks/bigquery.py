@@ -1,6 +1,6 @@
 """Steps whose code calls BigQuery: the queries and tables that can be read off it, for which a user names files.
 
-Only the text of a step is read. What it makes of other values is named when the step asks for it.
+Only the text of a step is read. Queries that it makes of other values are named when the step sends them.
 """
 
 import ast

@@ -170,8 +170,6 @@ def _keeps_addresses(task: NamedTask, addresses: str, pipeline: Pipeline) -> boo
         UserError: It is not a step, or its code would ask Google.
     """
     executor = pipeline.executor_of(task.spec)
-    if addresses not in ("gs", "folder"):
-        raise UserError(f'addresses = {quote(addresses)}; expected "gs" or "folder"')
     if not isinstance(executor, Container):
         raise UserError("addresses and bigquery are for a step with a program; expected outputs, or another step")
     if addresses == "gs" and (library := asks_google("\n".join(executor.command))):

@@ -70,7 +70,7 @@ def refusals(
 
 
 def _of_containers(payload: Payload, choice: Choice, step: str, repository: Repository) -> Iterator[str]:
-    """Yield which commands and modules of the pools are not here, as far as the file has them."""
+    """Yield the missing commands and modules of the pools, as far as the file contains them."""
     spec = payload.job.get("job_spec")
     pools = spec.get("worker_pool_specs") if isinstance(spec, dict) else None
     for index, pool in enumerate(pools if isinstance(pools, list) else []):
@@ -93,7 +93,7 @@ def _of_containers(payload: Payload, choice: Choice, step: str, repository: Repo
 
 
 def _path(payload: Payload, path: str) -> str:
-    """Return where the user has written a part of the job."""
+    """Return the path at which the user wrote a part of the job."""
     return _shown(payload.path_in_file(path))
 
 

@@ -34,11 +34,11 @@ def replacements(
         configuration: Names the packages of which any release will do.
         run: Runs pip; see `pins.resolve`.
         report: Receives a line for each step that is checked.
-        warn: Receives a line for each step for which the time did not last.
+        warn: Receives a line for each step for which time ran out.
         has_time: Returns whether more may be checked.
 
     Raises:
-        Refused: Neither a pinned version nor another one of the same minor version can be installed.
+        Refused: Neither a pinned version nor another version with the same minor number can be installed.
     """
     known: dict[str, str] = {}
     reasons, seen = list[Refusal](), set[str]()

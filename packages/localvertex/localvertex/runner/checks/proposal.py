@@ -197,7 +197,7 @@ def _names(task: NamedTask, pipeline: Pipeline) -> set[str]:
 
 
 def _adds(content: JsonObject, table: tuple[str, ...], configuration: Configuration) -> bool:
-    """Return whether the file lacks something of what would help."""
+    """Return whether the file lacks a part of the content that would help."""
     have = _existing(table, configuration)
     return merged(have, content) != have
 
@@ -218,7 +218,7 @@ def _existing(names: tuple[str, ...], configuration: Configuration) -> JsonObjec
 
 
 def merged(have: Mapping[str, Any], added: Mapping[str, Any]) -> JsonObject:
-    """Return a table with what is added, in lists and tables too; what it has stays."""
+    """Return a table with additions, in its lists and tables as well; its own content stays."""
     tables = {
         name: {**each, **have[name]}
         for name, each in added.items()

@@ -14,7 +14,7 @@ _MAX_RETRIES = 1_000
 
 
 def of_task(task: TaskSpec, component: Component) -> list[str]:
-    """Return what is wrong with the inputs and retries of a task of a dag, one reason each."""
+    """Return the problems of the inputs and retries of a task of a dag, one reason each."""
     reasons = [*_constants(task, component)]
     if task.retry.max_retries > _MAX_RETRIES:
         path = f"{task.path}.retryPolicy.maxRetryCount"
@@ -44,7 +44,7 @@ def _constants(task: TaskSpec, component: Component) -> Iterator[str]:
 
 
 def of_step(component: Component, executor: Container | Importer) -> list[str]:
-    """Return what is wrong with a step itself: its defaults, and the words of its command."""
+    """Return the problems of a step itself: its defaults, and the words of its command."""
     base = f"{component.path}.inputDefinitions.parameters"
     reasons = [
         f"{base}.{name}.defaultValue: {problem}"

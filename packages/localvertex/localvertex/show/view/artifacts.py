@@ -59,7 +59,7 @@ class ShownArtifact:
         self._metadata = artifact.get("metadata") or {}
 
     def view(self) -> JsonObject:
-        """Return what the page shows: its metadata, and its content, Markdown as HTML without scripts."""
+        """Return the content of the page: the metadata, and its content, Markdown as HTML without scripts."""
         path = self.path()
         text = _markdown(path) if path and self.kind == "system.Markdown" else None
         is_page = self.kind == PAGE and path is not None and path.is_file() and is_shown(path)

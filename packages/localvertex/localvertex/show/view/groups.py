@@ -89,7 +89,7 @@ def documented_problem(spec: ParameterSpec, value: Any) -> str:
 
     It excludes numbers outside of a range such as `(1 to 10)`, if the default is in the range. Where it asks for "an
     existing folder" or "an existing file", it excludes paths that do not exist; words in backquotes, addresses with a
-    scheme and paths in mounted buckets are no such paths.
+    scheme and paths in mounted buckets do not count.
     """
     if isinstance(value, int | float) and (found := _RANGE.search(spec.description)):
         lowest, highest = map(float, found.groups())

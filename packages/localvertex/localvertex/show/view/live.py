@@ -20,7 +20,7 @@ Point = list[float | None]
 """Step, seconds since the epoch, and a figure for each name known at that time."""
 
 MAX_POINTS = 4000
-"""Beyond these, every other point is left out; a screen has fewer columns."""
+"""Above this number, every other point is left out; a screen has fewer columns."""
 
 
 _MAX_NAMES = 30
@@ -28,7 +28,7 @@ _NO_FIGURES = {"time", "first_step", "last_step", "step", "num_steps", "is_best"
 
 
 class Curve:
-    """The points of one replica; each is given out once, and all of them again after some were left out."""
+    """The points of one replica; each is sent once, and all of them again after some were left out."""
 
     def __init__(self) -> None:
         self._names: list[str] = []
@@ -89,7 +89,7 @@ Message = tuple[str, JsonObject]
 """The name of an event of the stream, and its content."""
 
 _SECONDS = 1.0
-"""Between two messages about a job that trains."""
+"""Interval between two messages about a job that trains."""
 
 _IDLE_SECONDS = 5.0
 """Time between two messages about an idle job."""

@@ -151,7 +151,6 @@ def test_what_would_ask_google_and_what_is_no_step_is_refused(compiled: Compile,
     file = compiled(learns)
     for name, kind, text in (
         ("learn", "gs", "its code uses tensorflow, whose own client of gs:// asks Google"),
-        ("learn", "path", 'expected "gs" or "folder"'),
         ("importer", "gs", "are for a step with a program"),
     ):
         found = Configuration(step={name: {"addresses": kind}})

@@ -24,7 +24,7 @@ from localvertex.store import record
 from localvertex.values.buckets import PROJECT_NUMBER, Buckets
 
 _PARTIAL = re.compile(r"\.[0-9a-f]{16}\.partial")
-"""Names of uploads that are being moved, which are no objects yet."""
+"""Names of uploads that are being moved, which are not objects yet."""
 
 LEFT = ".left"
 """Ending of the name of a file beside an upload that names what a killed server would leave in a bucket."""

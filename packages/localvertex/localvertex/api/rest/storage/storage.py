@@ -172,7 +172,7 @@ class Storage:
         prefix = request.query_params.get("prefix", "")
         found = []
         for each in self._objects.buckets():
-            # The user's folder may also have folders that are no buckets, and a bucket may be removed meanwhile.
+            # The user's folder may also have folders that are not buckets, and a bucket may be removed meanwhile.
             with suppress(ApiError, FileNotFoundError):
                 found += [self._objects.bucket(each)] if each.startswith(prefix) else []
         return JsonResponse({"kind": "storage#buckets", "items": found})
