@@ -22,7 +22,7 @@ from localvertex.api.metadata.metadata import Metadata
 from localvertex.api.pipeline_jobs.pipeline_jobs import COLLECTION, PipelineJobs
 from localvertex.api.pipeline_jobs.request import new_resource
 from localvertex.api.rest.call import Call, Location
-from localvertex.api.rest.index import Index, Records, Known
+from localvertex.api.rest.index import Index, Known, Records
 from localvertex.api.rest.index_file import IndexFile
 from localvertex.api.rest.store import Store
 

@@ -16,7 +16,7 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from localvertex._base.json_object import JsonObject
 from localvertex.api.rest.index_file import IndexFile
@@ -35,29 +35,22 @@ _SCAN_SECONDS = 60
 """Time after which all files are looked at, although their folders are watched."""
 
 
-class Signature(NamedTuple):
-    """What shows whether files have changed."""
+Signature = tuple[str, int, bool]
+"""What shows whether files have changed, the time of their last change in nanoseconds, and whether all changes are made
+through their folders: they have one name. A plain tuple costs Python's collector nothing."""
 
-    text: str
-    changed_ns: int
-    """The time of their last change in nanoseconds."""
-    has_one_name: bool = True
-    """Whether all changes are made through the folders of the files."""
-
-
-MISSING = Signature("", 0)
+MISSING: Signature = ("", 0, True)
 
 
 def both(one: Signature, other: Signature) -> Signature:
     """Return the signature of the files of two."""
-    changed_ns = max(one.changed_ns, other.changed_ns)
-    return Signature(f"{one.text} {other.text}", changed_ns, one.has_one_name and other.has_one_name)
+    return f"{one[0]} {other[0]}", max(one[1], other[1]), one[2] and other[2]
 
 
 AT_REST = "at rest"
 """The live state of a record that nothing is changing."""
 
-UNKNOWN = Signature("", 2**63)
+UNKNOWN: Signature = ("", 2**63, True)
 """The signature of a record that is read again each time."""
 
 
@@ -116,7 +109,7 @@ def signature(path: str) -> Signature:
     except OSError:
         return UNKNOWN
     text = f"{status.st_ino} {status.st_size} {status.st_mtime_ns} {status.st_ctime_ns}"
-    return Signature(text, status.st_mtime_ns, has_one_name)
+    return text, status.st_mtime_ns, has_one_name
 
 
 class ResourceCache:
@@ -213,9 +206,11 @@ class Index:
             while len(known.orders) > _MAX_ORDERS:
                 del known.orders[next(iter(known.orders))]
             new = {
-                each: place_of(each, known.entries[each][1]) if each in known.entries else None for each in kept.changed
+                each: place
+                for each in kept.changed
+                if (place := place_of(each, known.entries[each][1]) if each in known.entries else None)
+                != kept.by_id.get(each)
             }
-            new = {each: place for each, place in new.items() if place != kept.by_id.get(each)}
             gone = {kept.by_id.pop(each) for each in new if each in kept.by_id}
             kept.by_id |= {each: place for each, place in new.items() if place}
             if new:

@@ -199,7 +199,7 @@ class Store:
         folder = self.folder / collection
         with self.lock:
             unwritten = {path.stem: UNKNOWN for path in self._unwritten if path.parent == folder}
-        found = {each: signature(f"{folder}/{each}.json") for each in ids if _id_of(f"{each}.json")}
+        found = {each: signature(f"{folder}/{name}") for each in ids if _id_of(name := f"{each}.json")}
         return {name: each for name, each in found.items() if each != MISSING} | unwritten
 
     def all(self, collection: str) -> list[JsonObject]:
