@@ -52,7 +52,7 @@ class Finder:
         if figures is None or row.label is None or figures.content_hash in self._known:
             return
         if min(figures.width, figures.height) < SMALL or not (
-            signature := signature_of({**vars(figures), "appearance": row.appearance})
+            signature := signature_of(row.content)
         ):
             return
         self._known.add(figures.content_hash)
