@@ -121,7 +121,9 @@ class Splits:
             if len(content.labels) == 1:
                 counts[min(content.labels)][self.of(content)] += 1
         classes = {
-            label: {split: _Nearest() for split in SPLITS} for label, found in counts.items() if len(found) < len(SPLITS)
+            label: {split: _Nearest() for split in SPLITS}
+            for label, found in counts.items()
+            if len(found) < len(SPLITS)
         }
         for content in contents() if classes else ():
             if len(content.labels) == 1 and (of_class := classes.get(min(content.labels))):

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from exact_resume.files import bucket, storage
-from trainer.data.preparing.rows import Row, Values
+from trainer.data.preparing.rows import DECODE, Row, Values
 from trainer.data.sources.source import Identity
 
 FILE = "images.jsonl.gz"
@@ -59,7 +59,7 @@ def values(directory: storage.Path, class_names: Sequence[str]) -> Iterator[tupl
     labels = {name: label for label, name in enumerate(class_names)} | {None: None}
     for encoded in read_encoded(directory):
         line = encoded.decode()
-        content = json.loads(line)
+        content = DECODE(line)[0]
         content_hash = content.get("content_hash")
         # Within a text, a backslash is before each quotation mark.
         start = line.index(', "appearance": ' if content_hash else ', "identity": ')

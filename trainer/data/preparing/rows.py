@@ -105,7 +105,7 @@ class Row:
     def content(self) -> dict[str, Any]:
         """The details."""
         # Not before it is asked for, because most passes over all rows need only columns.
-        found: dict[str, Any] = json.loads(self.details)
+        found: dict[str, Any] = DECODE(self.details)[0]
         return found
 
 
@@ -115,6 +115,8 @@ RowBytes = tuple[Row, bytes]
 """A row with its prepared image, or with its record as it is stored."""
 _FIGURES = [field.name for field in dataclasses.fields(Figures)]
 _ENCODER = json.JSONEncoder(sort_keys=True)
+DECODE = json.JSONDecoder().raw_decode
+"""Decodes what was encoded here, which has no blanks around it, in half the time of `json.loads`."""
 _BATCH_SIZE = 256
 """Number of rows that are appended at a time."""
 COLUMNS = "name, label, split, reason, content_hash, stored_hash, num_stored_bytes, origin, offset, details"
@@ -274,4 +276,7 @@ def to_values(row: Row) -> Values:
 
 def from_values(values: Sequence[Any]) -> Row:
     """Return the row of the values of `COLUMNS`, and perhaps of its other attributes."""
-    return Row(**dict(zip(_ALL_NAMES, values, strict=False)))
+    row = Row.__new__(Row)
+    # The initialiser of a frozen class takes as long as all else here.
+    vars(row).update(zip(_ALL_NAMES, values, strict=False))
+    return row

@@ -38,11 +38,10 @@ class Quality:
 
     def add(self, row: Row) -> None:
         """Check one image; rejected ones are skipped."""
-        if not (figures := row.figures):
-            return
-        for kind in kinds_of(figures, self._image_size):
-            self._found.add(kind, row.name)
-        self._finder.add(row)
+        if row.content_hash:
+            for kind in kinds_of(row.content, self._image_size):
+                self._found.add(kind, row.name)
+            self._finder.add(row)
 
     def report(self, strict: frozenset[str], directory: storage.Path) -> None:
         """Find all warnings, once the splits are set, write the near-duplicates, and print one line per kind.
