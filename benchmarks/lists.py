@@ -22,7 +22,7 @@ from localvertex.api.metadata.metadata import Metadata
 from localvertex.api.pipeline_jobs.pipeline_jobs import COLLECTION, PipelineJobs
 from localvertex.api.pipeline_jobs.request import new_resource
 from localvertex.api.rest.call import Call, Location
-from localvertex.api.rest.index import Index, Records, Summary
+from localvertex.api.rest.index import Index, Known, Records
 from localvertex.api.rest.index_file import IndexFile
 from localvertex.api.rest.store import Store
 
@@ -72,9 +72,10 @@ def _make_runs(folder: Path, num_runs: int) -> Path:
 class _NoIndex(Index):
     """Reads all records for each list."""
 
-    def summaries(self, records: Records) -> Iterator[tuple[str, Summary]]:
+    @contextlib.contextmanager
+    def _now(self, records: Records) -> Iterator[Known]:
         """Read each record."""
-        return ((each, records.summary(each)) for each in records.signatures())
+        yield Known(entries={each: ("", records.summary(each)) for each in records.ids()})
 
 
 def _jobs(work_dir: Path, *, is_indexed: bool) -> PipelineJobs:

@@ -1,14 +1,16 @@
 """Measures the time from SIGKILL of a replica to the start of its replacement, compared with a bare loop.
 
-Run it as `python -m benchmarks.restart`. A job of two replicas runs; its worker records the time and kills
+Run it as `python -m benchmarks.restart`. A job of two or more replicas runs; its worker records the time and kills
 itself, the next one records when its first line runs. The baseline is the same program, restarted by a bare loop.
 """
 
 import argparse
+import functools
 import statistics
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
@@ -28,10 +30,14 @@ os.kill(os.getpid(), signal.SIGKILL)
 _WAIT = "import time; time.sleep(600)"
 
 
-def _pool(code: str, *arguments: str) -> dict[str, object]:
-    """Build a worker pool of one replica."""
+def _pool(code: str, *arguments: str, num_replicas: int = 1) -> dict[str, object]:
+    """Build a worker pool."""
     container = {"image_uri": "gcr.io/x/y:1", "command": ["python", "-c", code, *arguments]}
-    return {"machine_spec": {"machine_type": "n1-standard-4"}, "replica_count": 1, "container_spec": container}
+    return {
+        "machine_spec": {"machine_type": "n1-standard-4"},
+        "replica_count": num_replicas,
+        "container_spec": container,
+    }
 
 
 def _gaps(file: Path) -> list[float]:
@@ -41,10 +47,12 @@ def _gaps(file: Path) -> list[float]:
     return [start - kill for (before, kill), (after, start) in pairwise(times) if (before, after) == ("kill", "start")]
 
 
-def _localvertex_gaps(folder: Path) -> list[float]:
+def _localvertex_gaps(folder: Path, num_replicas: int = 2) -> list[float]:
     """Measure the 23 gaps of a job whose worker dies until its restarts are used up."""
     file = folder / "times"
-    message = {"job_spec": {"worker_pool_specs": [_pool(_WAIT), _pool(_DIE, str(file))]}}
+    pools = [_pool(_WAIT), _pool(_DIE, str(file))]
+    pools += [_pool(_WAIT, num_replicas=num_replicas - len(pools))] * (num_replicas > len(pools))
+    message = {"job_spec": {"worker_pool_specs": pools}}
     job = jobs.read_job(message, region="us-central1", warn=lambda text: None)
     workspace = jobs.Workspace(folder=folder / "job", private_dir=folder)
     jobs.run_job(job, workspace=workspace, processes=Processes(grace_seconds=1))
@@ -63,8 +71,12 @@ def main() -> None:
     """Print the median and the longest gap of each, and what all their restarts cost."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--replicas", type=int, default=2, help="replicas of the job, of which one is killed")
     options = parse(parser, repeats=1)
-    ways = {"bare loop": _bare_gaps, "localvertex": _localvertex_gaps}
+    ways: dict[str, Callable[[Path], list[float]]] = {
+        "bare loop": _bare_gaps,
+        "localvertex": functools.partial(_localvertex_gaps, num_replicas=options.replicas),
+    }
     gaps: dict[str, list[float]] = {name: [] for name in ways}
     costs: dict[str, list[Took]] = {name: [] for name in ways}
     for _ in range(options.repeats):

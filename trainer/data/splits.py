@@ -57,7 +57,7 @@ class Splits:
     """
 
     def __init__(self, contents: Callable[[], Iterable[Content]]) -> None:
-        """Read all contents three times; in memory are the moved ones, and fewer than 100 per class.
+        """Read all contents up to four times; in memory are the moved ones, and fewer than 100 per class.
 
         Args:
             contents: Returns an iterator over all contents, each once.
@@ -68,7 +68,7 @@ class Splits:
         self._moved: dict[str, str] = {}
         if self._movable:
             self._divide_small(contents())
-            self._fill_gaps(contents())
+            self._fill_gaps(contents)
 
     def of(self, content: Content) -> str:
         """Return train, validation or test."""
@@ -114,13 +114,20 @@ class Splits:
                 start = stop
             self._moved |= dict.fromkeys(hashes[start:], "train")
 
-    def _fill_gaps(self, contents: Iterable[Content]) -> None:
+    def _fill_gaps(self, contents: Callable[[], Iterable[Content]]) -> None:
         """Move images so that each class with enough different images is in each split that is decided here."""
-        classes: dict[int, dict[str, _Nearest]] = {}
-        for content in contents:
+        counts: dict[int, Counter[str]] = defaultdict(Counter)
+        for content in contents():
             if len(content.labels) == 1:
-                by_split = classes.setdefault(min(content.labels), {split: _Nearest() for split in SPLITS})
-                by_split[self.of(content)].add(content.content_hash)
+                counts[min(content.labels)][self.of(content)] += 1
+        classes = {
+            label: {split: _Nearest() for split in SPLITS}
+            for label, found in counts.items()
+            if len(found) < len(SPLITS)
+        }
+        for content in contents() if classes else ():
+            if len(content.labels) == 1 and (of_class := classes.get(min(content.labels))):
+                of_class[self.of(content)].add(content.content_hash)
         for by_split in classes.values():
             for wanted in ("train", *reversed(self._movable)):
                 donors = [by_split[split] for split in (*reversed(self._movable), "train") if split != wanted]

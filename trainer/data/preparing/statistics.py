@@ -34,18 +34,19 @@ class Statistics:
 
     def add(self, row: Row) -> None:
         """Count one image; the names of the first rows are kept."""
-        if row.figures is None:
+        if row.content_hash is None:
             self.num_bad_files += 1
             if len(self.bad_files) < _MAX_NAMED_BAD_FILES:
                 self.bad_files.append((row.name, row.reason))
             return
+        # Not as `Figures`, which take as long to make as all else here.
+        figures = row.content
         for remark in row.remarks:
             self.remarks.add(remark, row.name)
-        figures = row.figures
         self.num_images += 1
-        self._sums = list(map(operator.add, self._sums, figures.pixel_sums))
-        self._sums_of_squares = list(map(operator.add, self._sums_of_squares, figures.pixel_sums_of_squares))
-        width, height = figures.width, figures.height
+        self._sums = list(map(operator.add, self._sums, figures["pixel_sums"]))
+        self._sums_of_squares = list(map(operator.add, self._sums_of_squares, figures["pixel_sums_of_squares"]))
+        width, height = figures["width"], figures["height"]
         self._longer_edges[bisect.bisect_left(_SIZE_EDGES, max(width, height))] += 1
         # Equal areas are ordered by width, so the order of the rows has no effect.
         area = (width * height, width, height)

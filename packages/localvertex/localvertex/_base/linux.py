@@ -9,6 +9,8 @@
 | `tree_bytes` | the peak memory of all processes of a step together | of the largest one |
 | `is_frozen` | a job without progress names its frozen replicas, after 2 minutes | it names none, after 10 minutes |
 | `tcp_tables` | the user at the other end of a connection | unknown: only the token protects the endpoint |
+| `Inotify`, `reports_all_changes` | lists look only at what has changed | lists look at each file |
+| `Inotify` | `prove` makes the files that a kill in a save leaves | it makes none |
 | `rights`, `namespaces`, `enter` | Python steps are forked behind their mask | each starts its own Python |
 | `bind_to_loopback` | only this machine reaches a job's ports | a warning: other machines may |
 | `bubblewrap` | a sandbox for container commands, and the mask of steps | an engine or --allow-host-commands; none |
@@ -43,6 +45,9 @@ _RIGHTS = ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb", "NoNewPrivs", "Secc
 
 _PIDFD_GETFD = 438
 """Number of the system call that copies a file descriptor of a process, the same on all architectures; Linux 5.6."""
+
+_LOCAL_FILE_SYSTEMS = (0xEF53, 0x58465342, 0x9123683E, 0xF2F52010, 0x2FC12FC1, 0x01021994, 0x794C7630)
+"""ext2 to ext4, XFS, Btrfs, F2FS, ZFS, tmpfs and overlayfs, from linux/magic.h and statfs(2)."""
 
 KERNEL_SETTINGS = ("/sys", "/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus")
 """Folders and files through which root changes the machine, not only its own processes."""
@@ -179,6 +184,73 @@ def is_frozen(parent: int) -> bool:
 def tcp_tables() -> list[str]:
     """Return the files with the kernel's tables of TCP sockets; empty if there are none."""
     return [path for path in _TCP_TABLES if is_used() and os.path.exists(path)]
+
+
+class Inotify:
+    """What the kernel reports of watched folders, see inotify(7); each change is there when the call that made it ends.
+
+    Raises:
+        OSError: This user has too many, or Linux's calls are not used.
+    """
+
+    MODIFY, ATTRIB, CLOSE_WRITE, MOVED_FROM, MOVED_TO, CREATE, DELETE = 0x2, 0x4, 0x8, 0x40, 0x80, 0x100, 0x200
+    DELETE_SELF, MOVE_SELF, UNMOUNT, OVERFLOW, IGNORED = 0x400, 0x800, 0x2000, 0x4000, 0x8000
+    ONLY_FOLDER, NO_LINK, KEEP_MASK, IS_FOLDER = 0x1000000, 0x2000000, 0x20000000, 0x40000000
+
+    def __init__(self) -> None:
+        import ctypes
+
+        self._libc = ctypes.CDLL(None)
+        self._fd = self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC) if is_used() else -1
+        if self._fd < 0:
+            raise OSError("the kernel cannot watch folders for this process")
+
+    def add(self, folder: str, mask: int) -> int:
+        """Watch a folder; return the number in its reports, which is negative if it cannot be watched."""
+        return int(self._libc.inotify_add_watch(self._fd, os.fsencode(folder), mask | self.KEEP_MASK))
+
+    def remove(self, number: int) -> None:
+        """Watch a folder no longer."""
+        self._libc.inotify_rm_watch(self._fd, number)
+
+    def events(self) -> "list[tuple[int, int, int, str]]":
+        """Return what has happened since the last call: number, mask, cookie, and the name in the folder or nothing."""
+        data, found, at = b"", [], 0
+        try:
+            while True:
+                data += os.read(self._fd, 1 << 16)
+        except OSError:  # there are no more
+            pass
+        while at < len(data):
+            number, mask, cookie, length = (
+                int.from_bytes(data[at + 4 * each :][:4], sys.byteorder) for each in range(4)
+            )
+            found.append((number, mask, cookie, os.fsdecode(data[at + 16 :][:length].rstrip(b"\0"))))
+            at += 16 + length
+        return found
+
+    def close(self) -> None:
+        """Watch nothing any more."""
+        if self._fd >= 0:
+            os.close(self._fd)
+        self._fd = -1
+
+    __del__ = close
+
+
+def max_watches() -> int:
+    """Return how many folders all programs of this user may watch; 0 if it is not known."""
+    return int(_text("/proc/sys/fs/inotify/max_user_watches") or 0)
+
+
+def reports_all_changes(folder: str) -> bool:
+    """Return whether all changes in a folder pass this kernel: those in network file systems do not."""
+    import ctypes
+
+    found = ctypes.create_string_buffer(256)
+    # The type is the first field, see statfs(2).
+    is_known = is_used() and ctypes.CDLL(None).statfs(os.fsencode(folder), found) == 0
+    return is_known and ctypes.c_long.from_buffer(found).value & 0xFFFFFFFF in _LOCAL_FILE_SYSTEMS
 
 
 def bind_to_loopback(inode: int) -> bool:

@@ -4,20 +4,16 @@ The kernel reports each change (inotify). `half_written` makes the files that a 
 half of the first file of the save under the name that it was written with, a temporary or its final one.
 """
 
-import ctypes
 import os
 import re
-import struct
 import time
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
-from localvertex._base import linux
+from localvertex._base.linux import Inotify
 
-_CHANGED, _WRITTEN, _FROM, _TO, _CREATED, _IS_FOLDER = 0x2, 0x8, 0x40, 0x80, 0x100, 0x40000000
-"""From linux/inotify.h; a file is written when it is closed after writing."""
-_HEAD = struct.Struct("iIII")
+_MASK = Inotify.MODIFY | Inotify.CLOSE_WRITE | Inotify.MOVED_FROM | Inotify.MOVED_TO | Inotify.CREATE
 _MAX_BYTES = 512 << 20
 LOGS = re.compile(r"(^|/)events(/|$)|tfevents|\.log$")
 """Files that grow and are not checkpoints."""
@@ -37,36 +33,31 @@ class FolderWatch:
         self.renames = list[tuple[str, str]]()
         self.seconds = 0.0
         """When the last change of a file that is not a log was seen."""
-        if linux.is_used():
-            self._libc = ctypes.CDLL(None)
-            self._fd = self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._kernel = None
+        with suppress(OSError):
+            self._kernel = Inotify()
             self._add("")
 
     def close(self) -> None:
         """Stop watching."""
-        if self._paths:
-            os.close(self._fd)
+        if self._kernel:
+            self._kernel.close()
 
     def poll(self) -> int:
         """Note the changes since the last call; return the number of written files."""
-        num_before, origins, data = len(self.written), dict[int, str](), b""
-        with suppress(OSError, AttributeError):
-            while True:
-                data += os.read(self._fd, 1 << 16)
-        while data:
-            number, mask, cookie, length = _HEAD.unpack_from(data)
-            name, data = data[_HEAD.size :][:length].rstrip(b"\0"), data[_HEAD.size + length :]
-            path = self._paths.get(number, "") + os.fsdecode(name)
+        num_before, origins = len(self.written), dict[int, str]()
+        for number, mask, cookie, name in self._kernel.events() if self._kernel else ():
+            path = self._paths.get(number, "") + name
             self.seconds = self.seconds if LOGS.search(path) else time.monotonic()
             origin = origins.get(cookie, path)
-            if mask & _FROM:
+            if mask & Inotify.MOVED_FROM:
                 origins[cookie] = path
             elif origin != path:
                 self.renames.append((origin, path))
-            if mask & _IS_FOLDER and mask & (_CREATED | _TO):
+            if mask & Inotify.IS_FOLDER and mask & (Inotify.CREATE | Inotify.MOVED_TO):
                 # A folder that was renamed before it could be watched has files with its former name.
                 self._add(f"{path}/", f"{origin}/")
-            elif mask & _WRITTEN:
+            elif mask & Inotify.CLOSE_WRITE:  # after writing, a file is complete
                 self._note(path)
         return len(self.written) - num_before
 
@@ -77,8 +68,7 @@ class FolderWatch:
 
     def _add(self, path: str, written_as: str = "") -> None:
         """Watch a folder, and those in it; files of a new one may be there before it is watched."""
-        mask = _CHANGED | _WRITTEN | _FROM | _TO | _CREATED
-        number = self._libc.inotify_add_watch(self._fd, os.fsencode(self._folder / path), mask)
+        number = self._kernel.add(f"{self._folder}/{path}", _MASK) if self._kernel else -1
         is_new = written_as and number not in self._paths
         self._paths[number] = path
         with suppress(OSError):

@@ -1,12 +1,12 @@
 """The kinds of warnings: their names, what they mean, and their thresholds."""
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from localvertex._base.userinput.errors import UserError
 from localvertex._base.userinput.spelling import quote
-from trainer.data.stored.records import Figures
 
 LEAKS = "leaks"
 NEAR_DUPLICATES = "near-duplicates"
@@ -83,14 +83,20 @@ def parse_strict(names: str) -> frozenset[str]:
     return frozenset(found)
 
 
-def kinds_of(figures: Figures, channels: Channels, image_size: int) -> Iterator[str]:
-    """Yield the warnings about a single image."""
-    bounds = [mean + 2 * deviation for mean, deviation in zip(channels.means, channels.deviations, strict=True)]
-    if max(bounds) < _DARK_LEVEL:
-        yield _DARK
-    if is_flat(channels):
-        yield _FLAT
-    shorter, longer = sorted((figures.width, figures.height))
+def kinds_of(figures: Mapping[str, Any], image_size: int) -> Iterator[str]:
+    """Yield the warnings about a single image, from its `Figures` by name."""
+    sums, squares, number = figures["pixel_sums"], figures["pixel_sums_of_squares"], image_size**2
+    # Roots are taken only of what may be odd: nearly no image is.
+    is_dark = max(sums) < _DARK_LEVEL * number
+    most_varied = max(square * number - total * total for total, square in zip(sums, squares, strict=True))
+    if is_dark or most_varied <= (_FLAT_DEVIATION * number) ** 2:
+        channels = channels_of(sums, squares, number)
+        pairs = zip(channels.means, channels.deviations, strict=True)
+        if max(mean + 2 * deviation for mean, deviation in pairs) < _DARK_LEVEL:
+            yield _DARK
+        if is_flat(channels):
+            yield _FLAT
+    shorter, longer = sorted((figures["width"], figures["height"]))
     if longer * _MAX_ENLARGEMENT < image_size:
         yield _TINY
     if longer > _MAX_ASPECT * shorter:

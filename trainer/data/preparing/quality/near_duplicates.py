@@ -48,15 +48,13 @@ class Finder:
 
     def add(self, row: Row) -> None:
         """Add a used image; the first of equal files represents all of them."""
-        figures = row.figures
-        if figures is None or row.label is None or figures.content_hash in self._known:
+        content, found = row.content_hash, row.content
+        if content is None or row.label is None or content in self._known:
             return
-        if min(figures.width, figures.height) < SMALL or not (
-            signature := signature_of({**vars(figures), "appearance": row.appearance})
-        ):
+        if min(found["width"], found["height"]) < SMALL or not (signature := signature_of(found)):
             return
-        self._known.add(figures.content_hash)
-        label, content = self._class_names[row.label], figures.content_hash
+        self._known.add(content)
+        label = self._class_names[row.label]
         self._images.append({"name": row.name, "class": label, "split": row.final, "content_hash": content})
         self._signatures += signature
 

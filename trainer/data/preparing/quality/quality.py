@@ -17,7 +17,6 @@ from trainer.data.preparing.quality.kinds import (
     NEAR_DUPLICATES,
     SIMILAR_LABELS,
     TEXTS,
-    channels_of,
     kinds_of,
 )
 from trainer.data.preparing.quality.near_duplicates import Finder, NearDuplicates
@@ -39,12 +38,10 @@ class Quality:
 
     def add(self, row: Row) -> None:
         """Check one image; rejected ones are skipped."""
-        if not (figures := row.figures):
-            return
-        channels = channels_of(figures.pixel_sums, figures.pixel_sums_of_squares, self._image_size**2)
-        for kind in kinds_of(figures, channels, self._image_size):
-            self._found.add(kind, row.name)
-        self._finder.add(row)
+        if row.content_hash:
+            for kind in kinds_of(row.content, self._image_size):
+                self._found.add(kind, row.name)
+            self._finder.add(row)
 
     def report(self, strict: frozenset[str], directory: storage.Path) -> None:
         """Find all warnings, once the splits are set, write the near-duplicates, and print one line per kind.

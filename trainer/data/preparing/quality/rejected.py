@@ -22,7 +22,7 @@ def open_writer(directory: storage.Path, class_names: list[str]) -> Iterator[Cal
         writer.writerow(["name", "class", "reason"])
 
         def add(row: Row) -> None:
-            if row.figures is None:
+            if row.content_hash is None:
                 label = "" if row.label is None else class_names[row.label]
                 writer.writerow([cell(text) for text in (row.name, label, row.reason)])
 
@@ -32,6 +32,8 @@ def open_writer(directory: storage.Path, class_names: list[str]) -> Iterator[Cal
 def cell(text: str) -> str:
     """Return a text on one line that a spreadsheet shows as it is: with an apostrophe where it could be a formula."""
     shown = text
+    if text[:1].isalnum() and text.isprintable():
+        return text
     if not text.isprintable():
         shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
     return f"'{shown}" if shown.lstrip().translate(_FULL_WIDTH).startswith(_FORMULA) else shown

@@ -181,7 +181,7 @@ class PipelineJobs:
     def complete_deletions(self) -> None:
         """Delete what is left of runs whose deletion an earlier server did not complete: a run has a record."""
         with self._store.lock:
-            for run_id in self._store.signatures(COLLECTION):
+            for run_id in self._store.ids(COLLECTION):
                 run_dir = self.work_dir / run_id
                 if run_dir.is_dir() and not self.is_started(run_id) and not record.is_running(run_dir):
                     with suppress(ApiError, OSError):
@@ -189,7 +189,7 @@ class PipelineJobs:
 
     def remove_left(self) -> None:
         """Remove the temporary files of records that a killed server or `localvertex run` was writing."""
-        for run_id in RunFiles(self.work_dir).signatures():
+        for run_id in RunFiles(self.work_dir).ids():
             atomic_write.remove_left(self.work_dir / run_id / record.FILE)
 
     def _remove(self, run_id: str) -> None:

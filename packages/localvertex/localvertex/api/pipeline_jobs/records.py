@@ -1,13 +1,13 @@
 """The records of pipeline jobs and runs as lists read them: what they contain, and when they have changed."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 
 from localvertex.api.pipeline_jobs.view import list_view, searchable
 from localvertex.api.rest.call import Call
-from localvertex.api.rest.index import AT_REST, Signature, signature
+from localvertex.api.rest.index import AT_REST, MISSING, Signature, signature
 from localvertex.api.rest.records import Resource, StoredRecords, Viewed
 from localvertex.api.rest.store import Store
 from localvertex.store import journal, record
@@ -36,6 +36,7 @@ def job_records(
         stand_in=stand_in,
         complete=complete,
         view=view,
+        folders=str(work_dir),
         other_files=lambda job_id: _record_signature(f"{work_dir}/{job_id}"),
         live_of=lambda job_id: _live_state(work_dir / job_id),
     )
@@ -59,13 +60,25 @@ class RunFiles:
     def __init__(self, work_dir: Path) -> None:
         self._work_dir = work_dir
 
-    def signatures(self) -> dict[str, Signature]:
-        """Return the signatures of all runs by the name of their folder."""
-        folders: list[str] = []
+    @property
+    def lists(self) -> Iterable[str]:
+        """The folder with a folder for each run."""
+        return [str(self._work_dir)]
+
+    def folder_of(self, resource_id: str) -> str:
+        """Return the folder of a run."""
+        return f"{self._work_dir}/{resource_id}"
+
+    def ids(self) -> Iterable[str]:
+        """Return the names of all folders in the work folder."""
         with suppress(FileNotFoundError), os.scandir(self._work_dir) as entries:
-            folders = [each.name for each in entries if each.is_dir(follow_symlinks=False)]
-        found = {each: _record_signature(f"{self._work_dir}/{each}") for each in folders}
-        return {name: each for name, each in found.items() if each[0] or each[1]}
+            return [each.name for each in entries if each.is_dir(follow_symlinks=False)]
+        return []
+
+    def signatures(self, ids: Iterable[str]) -> dict[str, Signature]:
+        """Return the signatures of the runs among these folders by their names."""
+        found = {each: _record_signature(folder) for each in ids if not os.path.islink(folder := self.folder_of(each))}
+        return {name: each for name, each in found.items() if each != MISSING}
 
     def live(self, resource_id: str) -> str:
         """Return the present `Summary.live`."""

@@ -3,8 +3,8 @@
 import base64
 import binascii
 import json
+from bisect import bisect
 from collections.abc import Callable, Iterable
-from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,15 +13,13 @@ from localvertex._base.userinput.spelling import camel
 from localvertex.api.rest import filters
 from localvertex.api.rest.call import Call
 from localvertex.api.rest.errors import invalid
+from localvertex.api.rest.index import Place
 from localvertex.api.rest.records import Resource, StoredRecords
 
 DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE = 100, 1000
 
 _KEY_LENGTH = 500
 """Characters of a value that decide its place, because the token of a page contains them."""
-
-Place = tuple[str, ...]
-"""The position of a resource in an order: the values of the fields, the creation time and the name."""
 
 
 def page(
@@ -45,7 +43,7 @@ def page(
         ApiError: A parameter of the query is wrong.
     """
     query = Query.of(call, fields)
-    names, token = query.select(searchable(each) for each in resources)
+    names, token = query.select(query.places(searchable(each) for each in resources))
     by_name = {each["name"]: each for each in resources}
     return query.response(key, [by_name[each] for each in names], token)
 
@@ -57,8 +55,16 @@ def page_of(call: Call, records: StoredRecords, *, fields: set[str]) -> JsonObje
         ApiError: A parameter of the query is wrong.
     """
     query = Query.of(call, fields)
-    with closing(records.find_all(call, query.used)) as found:
-        names, token = query.select(found)
+    if query.used & records.large:
+        places = query.places(records.find_all(call, query.used))
+    else:
+        places = records.store.index.places(
+            records,
+            (query.prefix, query.question),
+            lambda *record: query.place_of(records.content(call, *record)),
+            query.in_order,
+        )
+    names, token = query.select(places)
     read = (records.page_resource(call, each.rpartition("/")[2]) for each in names)
     # A record may have changed since it was selected.
     resources = [records.complete(each) for each in read if each is not None and query.test(records.searchable(each))]
@@ -105,19 +111,32 @@ class Query:
             mask=_mask(call.query.get("readMask", ""), fields),
         )
 
-    def select(self, resources: Iterable[Resource]) -> tuple[list[str], str]:
-        """Return the names of the resources of the page, and the token of the next page, empty for the last one."""
-        found = [self._place_of(each) for each in resources if each["name"].startswith(self.prefix) and self.test(each)]
-        if self.after is not None:
-            found = [each for each in found if self._follows(each, self.after)]
+    def places(self, resources: Iterable[Resource]) -> list[Place]:
+        """Return the places of the resources that pass the filter, in their order."""
+        return self.in_order([place for each in resources if (place := self.place_of(each))])
+
+    def place_of(self, resource: Resource | None) -> Place | None:
+        """Return the place of a resource, None if it does not pass the filter or is not one of the location."""
+        if resource is None or not resource["name"].startswith(self.prefix) or not self.test(resource):
+            return None
+        values = (str(resource.get(name, ""))[:_KEY_LENGTH] for name, _ in self.order)
+        return *values, resource.get("createTime", ""), resource["name"]
+
+    def in_order(self, places: list[Place]) -> list[Place]:
+        """Return places in their order."""
         if all(self._directions):
-            found.sort(reverse=True)
-        else:
-            for index, is_descending in reversed([*enumerate(self._directions)]):
-                found.sort(key=lambda place, index=index: place[index], reverse=is_descending)  # type: ignore[misc]
-        chosen = found[: self.size]
+            return sorted(places, reverse=True)
+        for index, is_descending in reversed([*enumerate(self._directions)]):
+            places = sorted(places, key=lambda place, index=index: place[index], reverse=is_descending)  # type: ignore[misc]
+        return places
+
+    def select(self, places: list[Place]) -> tuple[list[str], str]:
+        """Return the names of the resources of the page, and the token of the next page, empty for the last one."""
+        after = self.after
+        start = bisect(places, False, key=lambda each: self._follows(each, after)) if after else 0
+        chosen, has_more = places[start : start + self.size], len(places) > start + self.size
         token = base64.urlsafe_b64encode(json.dumps([chosen[-1], *self.question]).encode()).decode() if chosen else ""
-        return [place[-1] for place in chosen], token if len(found) > self.size else ""
+        return [place[-1] for place in chosen], token if has_more else ""
 
     def response(self, key: str, resources: Iterable[Resource], token: str) -> JsonObject:
         """Build the response."""
@@ -127,10 +146,6 @@ class Query:
     def _directions(self) -> list[bool]:
         """Whether the order of each part of a place is descending: the newest come first among equals."""
         return [*(is_descending for _, is_descending in self.order), True, True]
-
-    def _place_of(self, resource: Resource) -> Place:
-        values = (str(resource.get(name, ""))[:_KEY_LENGTH] for name, _ in self.order)
-        return *values, resource.get("createTime", ""), resource["name"]
 
     def _follows(self, place: Place, earlier: Place) -> bool:
         for mine, other, is_descending in zip(place, earlier, self._directions, strict=True):

@@ -1,13 +1,13 @@
 """The records of a collection in the store, as its lists read them: through the index, or one by one."""
 
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
 
 from localvertex._base.json_object import JsonObject
 from localvertex.api.rest.call import Call
 from localvertex.api.rest.errors import not_found
-from localvertex.api.rest.index import AT_REST, SETTLED_NS, Signature, Summary
+from localvertex.api.rest.index import AT_REST, MISSING, SETTLED_NS, Signature, Summary, both
 from localvertex.api.rest.store import Damaged, Store
 
 Resource = JsonObject
@@ -41,19 +41,37 @@ class StoredRecords:
     """Returns a resource with the fields that exist in filters only."""
     complete: Callable[[Resource], Resource] = lambda resource: resource
     """Adds what only the resources of a page have."""
-    other_files: Callable[[str], Signature] = lambda _: ("", 0)
+    folders: str = ""
+    """The folder with a folder for each record, in which its other files are."""
+    other_files: Callable[[str], Signature] = lambda _: MISSING
     """Returns the signature of the other files that a resource is built from."""
     live_of: Callable[[str], str] = lambda _: AT_REST
     """Returns the present `Summary.live`."""
 
-    def signatures(self) -> dict[str, Signature]:
-        """Return the signatures by id."""
-        return {each: self._whole(each, own) for each, own in self.store.signatures(self.collection).items()}
+    @property
+    def lists(self) -> Iterable[str]:
+        """The folders with an entry for each record, `ID` or `ID.json`."""
+        own = f"{self.store.folder}/{self.collection}"
+        return [own, self.folders] if self.folders else [own]
 
-    def _whole(self, resource_id: str, own: Signature) -> Signature:
-        """Return the signature of all files of a resource, from that of its record."""
-        (text, changed_ns), (other, other_changed_ns) = own, self.other_files(resource_id)
-        return f"{text} {other}", max(changed_ns, other_changed_ns)
+    def folder_of(self, resource_id: str) -> str:
+        """Return the folder with the other files of a record; empty if it has none."""
+        return self.folders and f"{self.folders}/{resource_id}"
+
+    def ids(self) -> Iterable[str]:
+        """Return the ids of all records."""
+        return self.store.ids(self.collection)
+
+    def signatures(self, ids: Iterable[str]) -> dict[str, Signature]:
+        """Return the signatures of those that exist."""
+        found = self.store.signatures(self.collection, ids)
+        return {each: both(own, self.other_files(each)) for each, own in found.items()}
+
+    def content(self, call: Call, resource_id: str, summary: Summary) -> Resource | None:
+        """Return what filters and orders use, of a stand-in if the record is damaged; None if lists lack it."""
+        if summary.damaged:
+            return self.searchable(self.stand_in(call, resource_id, summary.damaged))
+        return summary.content
 
     def live(self, resource_id: str) -> str:
         """Return the present `Summary.live`."""
@@ -80,7 +98,7 @@ class StoredRecords:
 
     def page_resource(self, call: Call, resource_id: str) -> Resource | None:
         """Return what `resource` returns; callers must not change it. Resources at rest are kept for the next page."""
-        text, changed_ns = self._whole(resource_id, self.store.signature(self.collection, resource_id))
+        text, changed_ns, _ = self.signatures([resource_id]).get(resource_id, MISSING)
         key = self.collection, resource_id
         if (kept := self.store.index.pages.get(key, text)) is not None:
             return kept
@@ -108,14 +126,11 @@ class StoredRecords:
     def find_all(self, call: Call, used: set[str]) -> Generator[Resource]:
         """Return all resources and stand-ins, with at least these fields and those that exist in filters only."""
         if used & self.large:
-            every = (self.resource(call, each) for each in self.signatures())
+            every = (self.resource(call, each) for each in self.ids())
             yield from (self.searchable(each) for each in every if each is not None)
             return
-        for resource_id, summary in self.store.index.summaries(self):
-            if summary.damaged:
-                yield self.searchable(self.stand_in(call, resource_id, summary.damaged))
-            elif summary.content is not None:
-                yield summary.content
+        contents = (self.content(call, *each) for each in self.store.index.summaries(self))
+        yield from (each for each in contents if each is not None)
 
     def _view_or_stand_in(self, call: Call, resource_id: str) -> Viewed:
         try:

@@ -10,7 +10,7 @@ import json
 import os
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import lru_cache, partial
 from pathlib import Path
@@ -23,7 +23,7 @@ from localvertex._base.userinput.errors import UserError
 from localvertex._base.userinput.shape import check
 from localvertex.api.rest.call import Call
 from localvertex.api.rest.errors import ApiError, Status, not_found
-from localvertex.api.rest.index import UNKNOWN, Index, Signature, signature
+from localvertex.api.rest.index import MISSING, UNKNOWN, Index, Signature, signature
 from localvertex.api.rest.index_file import IndexFile
 from localvertex.store import run_folder
 
@@ -189,27 +189,18 @@ class Store:
         """Return the ids of all resources of a collection."""
         folder = self.folder / collection
         with self.lock:
-            unwritten = {path for path in self._unwritten if path.parent == folder}
-        return sorted(path.stem for path in {*folder.glob("*.json"), *unwritten} if ID.fullmatch(path.stem))
+            found = {path.stem for path in self._unwritten if path.parent == folder}
+        with suppress(FileNotFoundError, NotADirectoryError):
+            found |= {stem for each in os.listdir(folder) if (stem := _id_of(each))}
+        return sorted(found)
 
-    def signatures(self, collection: str) -> dict[str, Signature]:
-        """Return the signatures of the files of a collection by id."""
+    def signatures(self, collection: str, ids: Iterable[str]) -> dict[str, Signature]:
+        """Return the signatures of the files of a collection by id, those that are not written yet among them."""
         folder = self.folder / collection
         with self.lock:
-            found = {path.stem: UNKNOWN for path in self._unwritten if path.parent == folder}
-        with suppress(FileNotFoundError), os.scandir(folder) as entries:
-            for each in entries:
-                stem = _id_of(each.name)
-                if stem and stem not in found:
-                    found[stem] = signature(each.path)
-        return found
-
-    def signature(self, collection: str, resource_id: str) -> Signature:
-        """Return the signature of the file of a resource, which may be missing."""
-        path = self.path(collection, resource_id)
-        with self.lock:
-            is_kept = path in self._unwritten
-        return UNKNOWN if is_kept else signature(str(path))
+            unwritten = {path.stem: UNKNOWN for path in self._unwritten if path.parent == folder}
+        found = {each: signature(f"{folder}/{name}") for each in ids if _id_of(name := f"{each}.json")}
+        return {name: each for name, each in found.items() if each != MISSING} | unwritten
 
     def all(self, collection: str) -> list[JsonObject]:
         """Return the resources of a collection without the damaged ones."""
@@ -237,6 +228,7 @@ class Store:
 
     def close(self) -> None:
         """Retry the writes that failed before."""
+        self.index.close()
         self._closing.set()
         if self._writer is not None:
             self._writer.join()

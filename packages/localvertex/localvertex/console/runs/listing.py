@@ -77,4 +77,4 @@ class RunList:
 
     def others(self) -> object:
         """Return a value that changes whenever the record of a custom job or a schedule changes."""
-        return [self._store.signatures(each) for each in ("customJobs", "schedules")]
+        return [self._store.signatures(each, self._store.ids(each)) for each in ("customJobs", "schedules")]

@@ -1,9 +1,10 @@
 """The runs of a work folder as summaries of the index: rows of the list, and what models need to know of their runs."""
 
 import json
+import os
 import sys
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import PurePosixPath
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 from localvertex._base.json_object import JsonObject
 from localvertex.api.pipeline_jobs.records import RunFiles
 from localvertex.api.pipeline_jobs.view import state_and_error
-from localvertex.api.rest.index import Signature, Summary, signature
+from localvertex.api.rest.index import MISSING, Signature, Summary, both, signature
 from localvertex.api.rest.store import UNUSABLE, Damaged, Store
 from localvertex.console.runs import note
 from localvertex.console.runs.row import DAMAGED, ListedRun
@@ -44,14 +45,19 @@ class RunOutputs(RunFiles):
         super().__init__(store.folder.parent)
         self._store = store
 
-    def signatures(self) -> dict[str, Signature]:
+    @property
+    def lists(self) -> Iterable[str]:
+        """The folder of the runs, and that of their jobs once there is one."""
+        jobs = f"{self._store.folder}/{_JOBS}"
+        return [*super().lists, *[jobs] * os.path.isdir(jobs)]
+
+    def signatures(self, ids: Iterable[str]) -> dict[str, Signature]:
         """Return the signatures of the files, with the note, by the name of the run's folder."""
-        jobs = self._store.signatures(_JOBS)
-        files = {
-            name: (run, jobs.get(name, ("", 0)), signature(f"{self._work_dir}/{name}/{note.FILE}"))
-            for name, run in super().signatures().items()
+        jobs = self._store.signatures(_JOBS, ids)
+        return {
+            name: both(both(run, jobs.get(name, MISSING)), signature(f"{self._work_dir}/{name}/{note.FILE}"))
+            for name, run in super().signatures({*ids, *jobs}).items()
         }
-        return {name: (" ".join(each[0] for each in of), max(each[1] for each in of)) for name, of in files.items()}
 
     def summary(self, resource_id: str) -> Summary:
         """Read a run; one that no server started has no job."""

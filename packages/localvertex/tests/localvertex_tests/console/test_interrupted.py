@@ -38,7 +38,7 @@ def test_what_is_left_of_a_deleted_run_goes_and_everything_else_stays(tmp_path: 
     with run_folder.lock(tmp_path / running):
         jobs.complete_deletions()
     assert [each for each in (half, running, whole) if (tmp_path / each).exists()] == [running, whole]
-    assert sorted(store.signatures("pipelineJobs")) == [running, whole]
+    assert store.ids("pipelineJobs") == [running, whole]
     assert elsewhere.is_dir()
 
 
