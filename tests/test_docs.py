@@ -365,7 +365,7 @@ def test_a_change_of_each_kind_has_the_files_of_the_page() -> None:
     localvertex, prove = "packages/localvertex/localvertex", "packages/localvertex/localvertex/prove/disturbance.py"
     examples = {
         "A Google operation": ("ModelGetExecutor", [localvertex], set()),
-        "A fault": ("Action.MAINTENANCE", [localvertex], {prove}),
+        "A fault of a replica": ("Action.MAINTENANCE", [localvertex], {prove}),
         "A column of the console's list": ('Field("pipeline"', [localvertex], set()),
         "A hyperparameter": (
             "warmup_fraction",

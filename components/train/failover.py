@@ -306,9 +306,8 @@ class Failover:
         if machines.scheduling_strategy != "SPOT":
             return ""
         since = time.time() - self._limits.preemption_window_seconds
-        starts = [event["time"] for event in self._journey.events(leg) if event["event"] == "start"]
-        restarts = [at for at in starts[1:] if at >= since]
-        return PREEMPTED if len(restarts) > self._limits.max_preemptions else ""
+        recent = [at for at in self._journey.preemptions(leg) if at >= since]
+        return PREEMPTED if len(recent) > self._limits.max_preemptions else ""
 
     def _end(self, leg: Leg, job: Job) -> Leg:
         has_logged = any(event["event"] == "start" for event in self._journey.events(leg))

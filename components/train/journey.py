@@ -20,6 +20,9 @@ FILE = "journey.json"
 FINISHED, FAILED, CANCELLED = "finished", "failed", "cancelled"
 PREEMPTED, OTHER_RUN, INTERRUPTED = "preempted", "other run", "interrupted"
 
+_SIGTERM = 143
+"""Exit code of a training that saves and ends after this signal (docs/events.md)."""
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Leg:
@@ -116,6 +119,19 @@ class Journey:
         """Return what the primary replica has logged since a leg was submitted."""
         events, _ = event_log.read_complete(self._checkpoints)
         return [each for each in events if each["replica"] == event_log.PRIMARY and each["time"] >= leg.submitted]
+
+    def preemptions(self, leg: Leg) -> list[float]:
+        """Return when the primary replica started again after a preemption, in seconds since 1970.
+
+        It was announced, or the process was stopped by SIGTERM: a program that crashes does neither.
+        """
+        found, is_preempted = [], False
+        for event in self.events(leg):
+            if event["event"] == "start":
+                found += [float(event["time"])] * is_preempted
+                is_preempted = False
+            is_preempted |= event.get("kind") == PREEMPTED or (event["event"], event.get("code")) == ("exit", _SIGTERM)
+        return found
 
     def complete(self) -> None:
         """Add the journey to `result.json`, if the training wrote one in the format of exact_resume."""

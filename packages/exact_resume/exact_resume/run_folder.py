@@ -142,9 +142,9 @@ class RunFolder:
         if self._has_started:
             self.log_event("exit", code=code)
 
-    def notice(self, message: str) -> None:
-        """Log a message for the user."""
-        self.log_event("notice", message=message)
+    def notice(self, message: str, **fields: str) -> None:
+        """Log a message for the user, with fields for programs."""
+        self.log_event("notice", message=message, **fields)
 
     def stopped_by(self, error: BaseException | None, at: str = "") -> bool:
         """Return whether a stop request explains an error, and log it then: the run ends as the stop does.
@@ -170,7 +170,8 @@ class RunFolder:
         found = self.watcher.pending()
         for each in found:
             self.notice(
-                f"notice from the metadata server: {each.kind} ({each.text}); saving a checkpoint and continuing"
+                f"notice from the metadata server: {each.kind} ({each.text}); saving a checkpoint and continuing",
+                kind=each.kind,
             )
         return bool(found)
 

@@ -147,6 +147,39 @@ def test_an_error_of_the_program_is_no_shortage_whatever_it_says(
     assert [leg["why"] for leg in legs(tmp_path)] == ["failed"]
 
 
+EVENTS = """
+import os, signal, sys, time
+from exact_resume.events.log import EventLog
+log = EventLog(os.environ["AIP_CHECKPOINT_DIR"], "workerpool0-0")
+log.write("start")
+"""
+
+
+def test_a_program_that_crashes_is_not_preempted(start: Step, server: Server, tmp_path: Path) -> None:
+    step = start(f"{EVENTS}os.kill(os.getpid(), signal.SIGSEGV)", SPOT, STANDARD, max_preemptions=0)
+    step.communicate(timeout=120)
+    assert step.returncode == 1
+    (leg,) = legs(tmp_path)
+    assert leg["why"] == "failed"
+    events = (tmp_path / "run/checkpoints/events/workerpool0-0.jsonl").read_text()
+    # Vertex AI's rules restart it.
+    assert events.count("start") > 1
+
+
+@pytest.mark.parametrize(
+    "evidence", ["log.write('notice', message='', kind='preempted')", "log.write('exit', code=143)"]
+)
+def test_a_spot_machine_that_is_preempted_too_often_is_given_up(
+    start: Step, server: Server, tmp_path: Path, evidence: str
+) -> None:
+    program = f"{EVENTS}if os.path.exists('often'): time.sleep(60)\nopen('often', 'w')\n{evidence}\nsys.exit(134)"
+    step = start(program, SPOT, {**STANDARD, "max_wait_seconds": 5}, max_preemptions=0)
+    wait_for(lambda: len(legs(tmp_path)) == 2 if (tmp_path / "run/journey.json").exists() else False)
+    step.send_signal(signal.SIGTERM)
+    step.communicate(timeout=60)
+    assert [leg["why"] for leg in legs(tmp_path)] == ["preempted", "cancelled"]
+
+
 def test_a_killed_step_finds_its_job(start: Step, server: Server, tmp_path: Path) -> None:
     step = start("import time; time.sleep(4)", STANDARD)
     job = running(server, tmp_path)

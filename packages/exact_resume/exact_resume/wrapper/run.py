@@ -156,7 +156,7 @@ def _listen(folder: RunFolder) -> None:
         for notice in folder.watcher.pending():
             if notice.kind == "preempted":
                 os.kill(os.getpid(), signal.SIGTERM)
-            folder.notice(f"the metadata server announced {notice.kind}: {notice.text}")
+            folder.notice(f"the metadata server announced {notice.kind}: {notice.text}", kind=notice.kind)
 
 
 def _write_result(snapshots: Snapshots) -> None:
