@@ -96,7 +96,7 @@ def run(name, killed_after):
                     if log.read_bytes().count(b"\\n") - before >= number:
                         process.send_signal(signal.{signal})
                         process.wait()
-                        num_faults += log.read_bytes().count(b"\\n") - before <= number + max(5, number // 5)
+                        num_faults += log.read_bytes().count(b"\\n") - before <= number + max(5, number // 10)
                         break
                     time.sleep(0.001)
                 process.wait()
