@@ -71,9 +71,9 @@ def _moved(folder: pathlib.Path, epochs: int) -> tuple[list[dict[str, Any]], lis
     faults = [word for at in _PERCENTAGES for word in ("--fault", f"preempt workerpool0-0 at {at}% grace 10s")]
     given = ["--parameter", f"epochs={epochs}", "--parameter", "minimum_score=0"]
     subprocess.run([sys.executable, *run, *faults, *given], cwd=_ROOT, check=True, stdout=subprocess.DEVNULL)
-    (journey,) = (folder / "runs" / "training").glob("*/journey.json")
+    (journey,) = (folder / "runs" / "training").glob("*/journey/*.json")
     legs = json.loads(journey.read_text())["legs"]
-    events = event_log.read(str(journey.with_name("checkpoints")))
+    events = event_log.read(str(journey.parent.with_name("checkpoints")))
     return legs, [each for each in events if each["replica"] == event_log.PRIMARY]
 
 

@@ -117,6 +117,11 @@ def test_fallbacks_replace_googles_operation_by_a_step_with_all_candidates(
     # A retried attempt has the id of the first one, by which it finds its job.
     assert inputs["task"]["runtimeValue"]["constant"] == "{{$.pipeline_task_uuid}}"
     assert train["retryPolicy"]["maxRetryCount"] == 3
+    assert {"parameter_server_count", "persistent_resource_id"} <= candidates[1].keys()
+    # Without `exec`, the shell gets the SIGTERM of a cancelled pipeline, as process 1 ignores it, and the job stays.
+    command = spec["deploymentSpec"]["executors"]["exec-train"]["container"]["command"]
+    assert command[:2] == ["sh", "-ec"]
+    assert re.search(r"^_KFP_RUNTIME=true exec python3 -m kfp.dsl.executor_main", command[2], re.M)
 
 
 def test_what_a_fallback_may_cost_is_printed(compile_pipeline: Compile) -> None:

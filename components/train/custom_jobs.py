@@ -16,8 +16,8 @@ _SHORTAGES = pathlib.Path(__file__).with_name("shortages.csv")
 
 QUEUE = "queue"
 
-_SUCCEEDED, _FAILED = "JOB_STATE_SUCCEEDED", "JOB_STATE_FAILED"
-_ENDED = {_SUCCEEDED, _FAILED, "JOB_STATE_CANCELLED", "JOB_STATE_EXPIRED", "JOB_STATE_PARTIALLY_SUCCEEDED"}
+_SUCCEEDED, FAILED = "JOB_STATE_SUCCEEDED", "JOB_STATE_FAILED"
+_ENDED = {_SUCCEEDED, FAILED, "JOB_STATE_CANCELLED", "JOB_STATE_EXPIRED", "JOB_STATE_PARTIALLY_SUCCEEDED"}
 
 
 @functools.cache
@@ -64,7 +64,7 @@ class Job:
     def shortage(self) -> str:
         """The kind of the shortage with which it ended before it started; empty if that is not why it ended."""
         # After a start, the same code may be the program's own: TensorFlow calls a full GPU RESOURCE_EXHAUSTED.
-        if self.state != _FAILED or self.started:
+        if self.state != FAILED or self.started:
             return ""
         return _shortages().get(("job", str(self.code)), "")
 

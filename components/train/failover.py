@@ -9,15 +9,14 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from components.train.custom_jobs import QUEUE, CustomJobs, Job, Refused
+from components.train.custom_jobs import FAILED as FAILED_STATE, QUEUE, CustomJobs, Job, Refused
 from components.train.fallbacks import Candidate, Fallbacks
 from components.train.journey import CANCELLED, FAILED, FINISHED, INTERRUPTED, OTHER_RUN, PREEMPTED, Journey, Leg
+from localvertex._base.userinput.errors import UserError
 from trainer.command_line import TrainingError
 
 _CREATED_LATE_POLLS = 6
 """How often a job is looked for whose creation was not confirmed."""
-_SILENT_SECONDS = 600.0
-"""How long calls are repeated while the service does not answer; the job trains meanwhile."""
 _REFUSALS = 3
 """Requests that a quota refuses before it counts as a shortage: a limit of requests per minute is none."""
 
@@ -43,6 +42,8 @@ class Request:
     command: list[str]
     args: list[str]
     env: dict[str, str]
+    servers: list[dict[str, Any]]
+    """The worker pools after the workers: parameter servers, which are the same on all candidates."""
     labels: Mapping[str, str]
     service_account: str
     network: str
@@ -53,6 +54,7 @@ class Request:
         """Return the CustomJob on the machines of a candidate."""
         machines = candidate.machines
         pools = machines.worker_pool_specs(image=self.image, args=self.args, command=self.command, env=self.env)
+        pools[2:] = self.servers
         scheduling: dict[str, Any] = {
             "strategy": machines.scheduling_strategy,
             "timeout": f"{timeout_seconds:.0f}s",
@@ -87,6 +89,7 @@ class Failover:
         jobs: The service.
         journey: The legs so far.
         poll_seconds: Time between two looks at a job.
+        silent_seconds: How long calls are repeated while the service does not answer; the job trains meanwhile.
         announce: Called with the present job after each change, and with a line of text for people.
     """
 
@@ -100,9 +103,11 @@ class Failover:
         journey: Journey,
         poll_seconds: float,
         announce: Callable[[str, Job | None], None],
+        silent_seconds: float = 600.0,
     ) -> None:
         self._request, self._candidates, self._limits = request, candidates, limits
         self._jobs, self._journey, self._poll_seconds, self._announce = jobs, journey, poll_seconds, announce
+        self._silent_seconds = silent_seconds
 
     def run(self) -> None:
         """Train until the run is finished.
@@ -116,27 +121,32 @@ class Failover:
                 pass
         except Silent:
             raise
-        except BaseException as error:
-            self._cancel_all(CANCELLED if isinstance(error, Stopped) else INTERRUPTED)
+        except BaseException:
+            self._cancel_all()
             raise
         self._journey.complete()
 
     def _run_leg(self) -> Leg:
         leg = self._next_leg()
+        if leg.why:
+            return leg
         job = self._find(leg)
-        if job is None and not leg.job:
-            leg, job = self._submit(leg)
         if job is None and leg.job:
             raise self._deleted(leg)
+        if job is None:
+            leg, job = self._submit(leg)
         if job is None:
             return leg
         if job.name != leg.job:
             leg = self._journey.change(leg, job=job.name)
+        # Two steps that create a job of the same run at the same time both see both jobs: the later one gives way.
+        if not leg.leaving and any((each.created, each.name) < (job.created, job.name) for each in self._others(leg)):
+            leg = self._journey.change(leg, leaving=OTHER_RUN)
         self._announce(f"candidate {leg.candidate}: {job.name} on {leg.machines}", job)
         return self._watch(leg, job)
 
     def _next_leg(self) -> Leg:
-        """Return the leg that has not ended, or a new one.
+        """Return the leg that has not ended, a new one, or the last one of a finished run.
 
         Raises:
             TrainingError: An earlier attempt of this step has failed for good, no candidate is left, or no time.
@@ -149,7 +159,10 @@ class Failover:
             # A retried step does not train again what has failed: that costs money, and ends in the same way.
             if last.why == FINISHED:
                 return last
-            raise TrainingError(f"{last.job} has {last.why}: {last.message}")
+            how = "was cancelled by hand" if last.why == CANCELLED else "failed"
+            raise TrainingError(
+                f"{last.job or 'the training job'} {how} in an earlier attempt: {last.message or 'see its log'}"
+            )
         index = 0 if last is None else last.candidate + (last.why not in (OTHER_RUN, INTERRUPTED))
         if index >= len(self._candidates):
             tried = "; ".join(map(str, own))
@@ -191,9 +204,12 @@ class Failover:
         return {"run_id": self._request.run_id, "task": self._request.task, **own}
 
     def _find(self, leg: Leg) -> Job | None:
-        """Return the job of a leg, active or not; cancel further ones, whose creation was confirmed too late."""
-        found = self._listed(leg.region, **self._labels(leg))
-        own = next((job for job in found if job.name == leg.job), found[0] if found else None)
+        """Return the job of a leg, active or not; cancel all others of this task, whose creation was confirmed late."""
+        labels = self._labels(leg)
+        regions = dict.fromkeys(each.region for each in self._journey.own)
+        found = [job for region in regions for job in self._listed(region, task=self._request.task)]
+        of_leg = [job for job in found if labels.items() <= job.labels.items()]
+        own = next((job for job in of_leg if job.name == leg.job), of_leg[0] if of_leg else None)
         for other in found:
             if other is not own and not other.has_ended:
                 self._jobs.cancel(other)
@@ -210,21 +226,27 @@ class Failover:
             try:
                 return self._jobs.labelled(region, **labels)
             except TrainingError as error:
-                if time.monotonic() - start > _SILENT_SECONDS:
+                if time.monotonic() - start > self._silent_seconds:
                     raise Silent(str(error)) from error
                 time.sleep(self._poll_seconds)
 
-    def _others(self) -> list[Job]:
-        """Return the active jobs of this run that other tasks have created, in all regions."""
+    def _others(self, leg: Leg) -> list[Job]:
+        """Return the active jobs of this run besides that of a leg, in all regions, whichever task created them."""
+        labels = self._labels(leg)
         found = [job for region in self._regions for job in self._listed(region, run_id=self._request.run_id)]
-        return [job for job in found if not job.has_ended and job.labels.get("task") != self._request.task]
+        return [job for job in found if not job.has_ended and not labels.items() <= job.labels.items()]
 
-    def _wait_for_others(self) -> None:
-        is_announced = False
-        while others := self._others():
-            if not is_announced:
-                self._announce(f"{others[0].name} of another pipeline run trains this run; waiting for its end", None)
-                is_announced = True
+    def _wait_for_others(self, leg: Leg) -> None:
+        """Cancel the other jobs of this task, and wait until no job of this run is active."""
+        announced = set[str]()
+        while others := self._others(leg):
+            for job in others:
+                if job.labels.get("task") == self._request.task:
+                    self._jobs.cancel(job)
+                elif job.name not in announced:
+                    text = f"{job.name} of another pipeline run trains this run; waiting for its end"
+                    self._announce(text, None)
+                    announced.add(job.name)
             time.sleep(self._poll_seconds)
 
     def _submit(self, leg: Leg) -> tuple[Leg, Job | None]:
@@ -234,7 +256,7 @@ class Failover:
             TrainingError: The service is not available.
             Refused: It refuses the job, and that is not a shortage.
         """
-        self._wait_for_others()
+        self._wait_for_others(leg)
         candidate = self._candidates[leg.candidate]
         body = self._request.job(candidate, self._labels(leg), timeout_seconds=max(1.0, self._seconds_left()))
         refusals = 0
@@ -257,9 +279,6 @@ class Failover:
                 ended = self._journey.end(leg, why=refused.shortage, ended=time.time(), message=str(refused))
                 self._announce(str(ended), None)
                 return ended, None
-        # Two steps that create a job of the same run at the same time both see both jobs: the later one gives way.
-        if any((other.created, other.name) < (job.created, job.name) for other in self._others()):
-            leg = self._journey.change(leg, leaving=OTHER_RUN)
         return leg, job
 
     def _find_late(self, leg: Leg) -> Job | None:
@@ -310,18 +329,15 @@ class Failover:
         return PREEMPTED if len(recent) > self._limits.max_preemptions else ""
 
     def _end(self, leg: Leg, job: Job) -> Leg:
-        has_logged = any(event["event"] == "start" for event in self._journey.events(leg))
-        ran_out = (
-            not job.started and job.ended - job.created >= self._candidates[leg.candidate].machines.max_wait_seconds
-        )
+        machines = self._candidates[leg.candidate].machines
+        has_started = bool(job.started) or any(event["event"] == "start" for event in self._journey.events(leg))
+        # The service ends the wait for FLEX_START itself.
+        is_late = machines.scheduling_strategy == "FLEX_START" and job.ended - job.created >= machines.max_wait_seconds
+        why = FAILED if job.state == FAILED_STATE else leg.leaving or CANCELLED
         if job.has_succeeded:
             why = FINISHED
-        elif leg.leaving:
-            why = leg.leaving
-        elif not has_logged and (job.shortage or (ran_out and job.state != "JOB_STATE_CANCELLED")):
-            why = job.shortage or QUEUE
-        else:
-            why = FAILED if job.state == "JOB_STATE_FAILED" else CANCELLED
+        elif not has_started and (shortage := job.shortage or (QUEUE if why == FAILED and is_late else "")):
+            why = shortage
         leg = self._journey.end(leg, why=why, ended=job.ended, message=job.message)
         self._announce(str(leg), job)
         if why in (FAILED, CANCELLED):
@@ -329,17 +345,32 @@ class Failover:
             raise TrainingError(f"{job.name} on {leg.machines}: {text}")
         return leg
 
-    def _cancel_all(self, why: str) -> None:
-        """Cancel the jobs of this task, wait until they have ended, and end the leg that has not."""
+    def _cancel_all(self) -> None:
+        """Cancel the jobs of this task, and wait until they have ended; a region that does not answer is asked again.
+
+        A leg that has not ended is then interrupted: another attempt of the step begins it again. While a job is active
+        its leg stays open, so that the other attempt finds it.
+        """
+        open_legs = [leg for leg in self._journey.own if not leg.why]
+        # A request that was sent may still create a job.
+        num_looks = _CREATED_LATE_POLLS if any(not leg.job for leg in open_legs) else 1
         start = time.monotonic()
-        while time.monotonic() - start < _SILENT_SECONDS:
-            jobs = [job for region in self._regions for job in self._jobs.labelled(region, task=self._request.task)]
-            active = [job for job in jobs if not job.has_ended]
-            if not active:
-                break
-            for job in active:
-                self._jobs.cancel(job)
-            time.sleep(self._poll_seconds)
-        for leg in self._journey.own:
-            if not leg.why:
-                self._journey.end(leg, why=why, ended=time.time(), message="the step was stopped")
+        while num_looks and time.monotonic() - start < self._silent_seconds:
+            num_looks = num_looks - 1 if self._cancel_once() else max(num_looks, 1)
+            if num_looks:
+                time.sleep(self._poll_seconds)
+        for leg in open_legs if not num_looks else ():
+            self._journey.end(leg, why=INTERRUPTED, ended=time.time(), message="the step was stopped")
+
+    def _cancel_once(self) -> bool:
+        """Ask all active jobs of this task to stop; return whether there is none, according to all regions."""
+        is_done = True
+        for region in self._regions:
+            try:
+                for job in self._jobs.labelled(region, task=self._request.task):
+                    if not job.has_ended:
+                        is_done = False
+                        self._jobs.cancel(job)
+            except (TrainingError, UserError):
+                is_done = False
+        return is_done

@@ -8,7 +8,7 @@ from typing import Any
 from components.train.machines import Machines
 from localvertex._base.userinput.errors import UserError
 from localvertex.machines import Finding
-from trainer.settings import COUNT, POSITIVE, check_all, setting
+from trainer.settings import COUNT, POSITIVE, check as check_value, check_all, setting
 
 REGION = "region"
 _ENTRY = {REGION: str} | {
@@ -59,6 +59,14 @@ class Fallbacks:
         Raises:
             UserError: An entry is not a mapping, is empty, has another key or a value of another kind.
         """
+        # In kfp's structures, 2 may arrive as 2.0 or as a text; what else is wrong is found below.
+        entries = [
+            {name: check_value(f"fallbacks[{index}].{name}", value, _ENTRY[name]) for name, value in entry.items()}
+            if isinstance(entry, dict) and entry.keys() <= _ENTRY.keys()
+            else entry
+            for index, entry in enumerate(self.fallbacks if isinstance(self.fallbacks, list) else ())
+        ]
+        object.__setattr__(self, "fallbacks", entries or self.fallbacks)
         check_all(self)
         for index, entry in enumerate(self.fallbacks):
             if not entry:

@@ -14,8 +14,8 @@ from exact_resume.events import log as event_log
 from exact_resume.files import storage
 from trainer.data.pages import page
 
-FILE = "journey.json"
-"""In the folder of the run, beside `checkpoints/`."""
+FOLDER = "journey"
+"""In the folder of the run, beside `checkpoints/`: a file per task, which its step alone writes."""
 
 FINISHED, FAILED, CANCELLED = "finished", "failed", "cancelled"
 PREEMPTED, OTHER_RUN, INTERRUPTED = "preempted", "other run", "interrupted"
@@ -85,26 +85,29 @@ class Journey:
     """
 
     def __init__(self, base_output_directory: str, task: str) -> None:
-        self._path = storage.join(base_output_directory, FILE)
+        folder = storage.join(base_output_directory, FOLDER)
+        self._path = storage.join(folder, f"{task}.json")
         self._checkpoints = storage.join(base_output_directory, "checkpoints/")
-        self._task = task
-        self.legs = _legs(storage.read_json(self._path))
+        legs = [leg for name in storage.names(folder) for leg in _legs(storage.read_json(storage.join(folder, name)))]
+        self.own = [leg for leg in legs if leg.task == task]
+        """The legs of this task."""
+        self._others = [leg for leg in legs if leg.task != task]
 
     @property
-    def own(self) -> list[Leg]:
-        """The legs of this task."""
-        return [leg for leg in self.legs if leg.task == self._task]
+    def legs(self) -> list[Leg]:
+        """The legs of all tasks, the oldest first."""
+        return sorted([*self._others, *self.own], key=lambda leg: leg.submitted)
 
     def add(self, leg: Leg) -> Leg:
         """Write a new leg."""
-        self.legs.append(leg)
+        self.own.append(leg)
         self._write()
         return leg
 
     def change(self, leg: Leg, **fields: Any) -> Leg:
         """Write changes of a leg, and return it."""
         changed = dataclasses.replace(leg, **fields)
-        self.legs[self.legs.index(leg)] = changed
+        self.own[self.own.index(leg)] = changed
         self._write()
         return changed
 
@@ -138,7 +141,7 @@ class Journey:
         result_file.add(self._checkpoints, journey=[shown(leg) for leg in self.legs])
 
     def _write(self) -> None:
-        storage.write_json(self._path, {"legs": [dataclasses.asdict(leg) for leg in self.legs]})
+        storage.write_json(self._path, {"legs": [dataclasses.asdict(leg) for leg in self.own]})
 
 
 def shown(leg: Leg) -> dict[str, Any]:

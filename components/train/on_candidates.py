@@ -83,6 +83,7 @@ def train(
         command=container["command"],
         args=container["args"],
         env={each["name"]: each["value"] for each in container.get("env", [])},
+        servers=worker_pool_specs[2:],
     )
     failover = Failover(
         request,

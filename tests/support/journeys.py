@@ -181,8 +181,9 @@ class Journeys:
 
     def legs(self, name: str) -> list[dict[str, Any]]:
         """Return the legs in the journey's file."""
-        content = storage.read_json(self._run_folder(name) / "journey.json")
-        return list(content["legs"]) if content else []
+        paths = (self._run_folder(name) / "journey").glob("*.json")
+        found = [leg for path in paths for leg in storage.read_json(path)["legs"]]
+        return sorted(found, key=lambda leg: float(leg["submitted"]))
 
     def _start(self, name: str, faults: list[str]) -> subprocess.Popen[bytes]:
         work_dir = self.folder / name
@@ -199,7 +200,7 @@ class Journeys:
     def _disturb(self, run: subprocess.Popen[bytes], name: str, plan: Plan) -> bool:
         """Disturb a run, and return whether it was stopped before its end."""
         training = self.folder / name / "training"
-        while run.poll() is None and not (training.exists() and [*training.glob("*/journey.json")]):
+        while run.poll() is None and not (training.exists() and [*training.glob("*/journey/*.json")]):
             time.sleep(0.05)
         deadline = time.monotonic() + plan.after_seconds
         while run.poll() is None and time.monotonic() < deadline:

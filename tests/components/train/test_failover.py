@@ -89,7 +89,7 @@ def jobs(server: Server, tmp_path: Path) -> list[dict[str, Any]]:
 
 
 def legs(tmp_path: Path) -> list[dict[str, Any]]:
-    return list(storage.read_json(tmp_path / "run/journey.json")["legs"])
+    return [leg for path in (tmp_path / "run/journey").glob("*.json") for leg in storage.read_json(path)["legs"]]
 
 
 def wait_for(condition: Callable[[], Any]) -> Any:
@@ -174,10 +174,10 @@ def test_a_spot_machine_that_is_preempted_too_often_is_given_up(
 ) -> None:
     program = f"{EVENTS}if os.path.exists('often'): time.sleep(60)\nopen('often', 'w')\n{evidence}\nsys.exit(134)"
     step = start(program, SPOT, {**STANDARD, "max_wait_seconds": 5}, max_preemptions=0)
-    wait_for(lambda: len(legs(tmp_path)) == 2 if (tmp_path / "run/journey.json").exists() else False)
+    wait_for(lambda: len(legs(tmp_path)) == 2)
     step.send_signal(signal.SIGTERM)
     step.communicate(timeout=60)
-    assert [leg["why"] for leg in legs(tmp_path)] == ["preempted", "cancelled"]
+    assert [leg["why"] for leg in legs(tmp_path)] == ["preempted", "interrupted"]
 
 
 def test_a_killed_step_finds_its_job(start: Step, server: Server, tmp_path: Path) -> None:
@@ -197,9 +197,9 @@ def test_a_step_killed_before_the_answer_finds_its_job(start: Step, server: Serv
     job = running(server, tmp_path)
     step.kill()
     step.wait()
-    content = storage.read_json(tmp_path / "run/journey.json")
+    content = storage.read_json(tmp_path / "run/journey/7.json")
     content["legs"][0]["job"] = ""
-    storage.write_json(tmp_path / "run/journey.json", content)
+    storage.write_json(tmp_path / "run/journey/7.json", content)
     again = start("import time; time.sleep(4)", STANDARD)
     assert again.communicate(timeout=60)[1] == ""
     assert [each["name"] for each in jobs(server, tmp_path)] == [job["name"]]
@@ -213,7 +213,7 @@ def test_a_cancelled_step_leaves_no_job(start: Step, server: Server, tmp_path: P
     assert step.returncode == 143, err
     assert out.splitlines()[-1] == "stopped: the training job is cancelled"
     assert [job["state"] for job in jobs(server, tmp_path)] == ["JOB_STATE_CANCELLED"]
-    assert [leg["why"] for leg in legs(tmp_path)] == ["cancelled"]
+    assert [leg["why"] for leg in legs(tmp_path)] == ["interrupted"]
 
 
 def test_a_job_that_somebody_cancels_is_not_trained_again(start: Step, server: Server, tmp_path: Path) -> None:
@@ -241,9 +241,9 @@ def test_two_pipeline_runs_of_one_training_take_turns(start: Step, server: Serve
 def test_a_deleted_job_is_a_failure(start: Step, server: Server, tmp_path: Path) -> None:
     step = start("pass", STANDARD)
     assert step.communicate(timeout=60)[1] == ""
-    content = storage.read_json(tmp_path / "run/journey.json")
+    content = storage.read_json(tmp_path / "run/journey/7.json")
     content["legs"][0]["why"] = ""
-    storage.write_json(tmp_path / "run/journey.json", content)
+    storage.write_json(tmp_path / "run/journey/7.json", content)
     (job,) = jobs(server, tmp_path)
     server.call("DELETE", f"customJobs/{job['name'].rpartition('/')[2]}").raise_for_status()
     again = start("pass", STANDARD)

@@ -119,6 +119,11 @@ def test_a_candidate_has_what_it_does_not_change() -> None:
     assert {each.machines.boot_disk_size_gb for each in found} == {200}
 
 
+def test_numbers_may_arrive_as_floats_and_texts() -> None:
+    given = Fallbacks(fallbacks=[{"accelerator_count": 1.0, "replica_count": "2", "max_wait_seconds": 60.0}])
+    assert given.fallbacks == [{"accelerator_count": 1, "replica_count": 2, "max_wait_seconds": 60}]
+
+
 def test_without_fallbacks_nothing_is_checked() -> None:
     assert fallbacks.check(L4, image=IMAGE, region="us-central1", check_machines=check) == []
     assert Fallbacks().fallbacks == []

@@ -51,10 +51,11 @@ _HASHED = ("set", "frozenset", "hash")
 _SCRIPT = re.compile(
     r"""\s*program_path=\$\(mktemp -d\)\s*"""
     r"""printf "%s" "\$0" > "\$program_path/ephemeral_component\.py"\s*"""
-    r"""_KFP_RUNTIME=true python3 -m kfp\.dsl\.executor_main[\s\\]*"""
+    r"""_KFP_RUNTIME=true (?:exec )?python3 -m kfp\.dsl\.executor_main[\s\\]*"""
     r"""--component_module_path[\s\\]*"\$program_path/ephemeral_component\.py"[\s\\]*"\$@"\s*"""
 )
-"""The command that kfp's compiler writes for every `@dsl.component` (kfp 2.17, component_factory.py)."""
+"""The command that kfp's compiler writes for every `@dsl.component` (kfp 2.17, component_factory.py), and with `exec`,
+which lets SIGTERM reach Python."""
 
 
 @dataclass(frozen=True, kw_only=True)
