@@ -177,6 +177,18 @@ def test_what_is_changed_by_another_name_is_not_missed(tmp_path: Path, kind: str
     assert lists.pages() != before
 
 
+def test_a_change_by_a_name_that_was_made_since_is_found_within_a_minute(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lists = watched(only_sound(fill(tmp_path / "runs")))
+    os.link(lists.work_dir / "run-00000" / "run.json", tmp_path / "other")
+    in_place(tmp_path / "other", "SUCCEEDED", "CANCELLED")
+    monkeypatch.setattr("time.monotonic", lambda: time.perf_counter() + 10**9)
+    lists.check()
+    in_place(tmp_path / "other", "CANCELLED", "SUCCEEDED")
+    lists.check()
+
+
 def test_a_record_whose_link_leads_nowhere_is_not_taken_for_missing(tmp_path: Path) -> None:
     (tmp_path / "run.json").symlink_to(tmp_path / "nowhere")
     assert signature(str(tmp_path / "run.json")) == UNKNOWN
