@@ -198,7 +198,7 @@ def test_a_record_whose_link_leads_nowhere_is_not_taken_for_missing(tmp_path: Pa
 def test_lists_are_right_after_any_changes(tmp_path: Path, seed: int) -> None:
     lists, random = watched(fill(tmp_path / "runs")), Random(seed)
     work_dir = lists.work_dir
-    for _ in range(25):
+    for _ in range(10):
         for _ in range(random.randrange(1, 4)):
             names = sorted(each.name for each in work_dir.glob("run-*"))
             one, other = random.choice(names), f"run-{random.randrange(40):05}"
@@ -229,7 +229,7 @@ def test_nothing_stays_watched(tmp_path: Path) -> None:
     # The work folder, those of three collections, and those in the work folder, of which one is `api`.
     num_at_first = num_watches(lists)
     assert num_at_first == 4 + len([each for each in work_dir.iterdir() if each.is_dir()])
-    for number in range(300, 330):
+    for number in range(300, 310):
         write_job(work_dir, number)
         lists.check()
         shutil.rmtree(work_dir / f"run-{number:05}")
