@@ -141,7 +141,8 @@ def _failure(content: JsonObject) -> str:
 def _versions(content: JsonObject, by: str) -> list[Model]:
     """Return the versions that have a run in a field: the one in use comes first, then the newest."""
     found = []
-    for entry in (Path(content["work_dir"]) / "models").glob(f"*/*/{MODEL}") if content else ():
+    # What begins with a dot is still being written, and may have another name before it is looked at.
+    for entry in (Path(content["work_dir"]) / "models").glob(f"[!.]*/[!.]*/{MODEL}") if content else ():
         # A damaged entry belongs to no run.
         with suppress(OSError, ValueError, LookupError):
             if str(object_in(entry).get(by)).startswith(f"{content.get('uuid')}/"):

@@ -1,7 +1,7 @@
 """The records of pipeline jobs and runs as lists read them: what they contain, and when they have changed."""
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Set
 from contextlib import suppress
 from pathlib import Path
 
@@ -69,11 +69,11 @@ class RunFiles:
         """Return the folder of a run."""
         return f"{self._work_dir}/{resource_id}"
 
-    def ids(self) -> Iterable[str]:
+    def ids(self) -> Set[str]:
         """Return the names of all folders in the work folder."""
         with suppress(FileNotFoundError), os.scandir(self._work_dir) as entries:
-            return [each.name for each in entries if each.is_dir(follow_symlinks=False)]
-        return []
+            return {each.name for each in entries if each.is_dir(follow_symlinks=False)}
+        return set()
 
     def signatures(self, ids: Iterable[str]) -> dict[str, Signature]:
         """Return the signatures of the runs among these folders by their names."""

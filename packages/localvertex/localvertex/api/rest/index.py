@@ -8,12 +8,13 @@ The first list looks at all files. From the second on, their folders are watched
 and at what is not at rest. The places of the records in the last orders are kept, too.
 """
 
+import gc
 import os
 import stat
 import threading
 import time
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -85,7 +86,7 @@ class Records(Protocol):
     def folder_of(self, resource_id: str) -> str:
         """Return the folder in one of `lists` with the other files of a record; empty if it has none."""
 
-    def ids(self) -> Iterable[str]:
+    def ids(self) -> Set[str]:
         """Return the ids of all records, and of what could become one by a change in its folder."""
 
     def signatures(self, ids: Iterable[str]) -> dict[str, Signature]:
@@ -168,6 +169,21 @@ class Known:
     orders: dict[object, _Order] = field(default_factory=dict)
 
 
+_UNREAD = "", Summary(content=None)
+
+
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    """Pause Python's collector, which would go through all that stays again and again, as long as reading it takes."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
 class Index:
     """The summaries that this process has read. Safe for several threads.
 
@@ -232,8 +248,9 @@ class Index:
         with lock:
             known = self._known.get(records.collection)
             if known is None:
-                kept = self._file.read(records.collection)
-                entries = {each: (text, Summary(content=content)) for each, (text, content) in kept.items()}
+                with _collector_paused():
+                    kept = self._file.read(records.collection)
+                    entries = {each: (text, Summary(content=content)) for each, (text, content) in kept.items()}
                 known = self._known[records.collection] = Known(entries=entries)
                 self._look(records, known, NEVER, None)
             else:
@@ -244,20 +261,20 @@ class Index:
         """Look at the records that have changed, at those that are not at rest, or at all of them."""
         entries, now, is_scan = known.entries, time.time_ns(), paths is None or time.monotonic() > known.next_scan
         if paths is None or is_scan:
-            ids, known.next_scan = {*records.ids()}, time.monotonic() + _SCAN_SECONDS
+            ids, known.next_scan = records.ids(), time.monotonic() + _SCAN_SECONDS
         else:
             names = {os.path.basename(each) for each in paths}
             ids = known.moving | names | {each.removesuffix(".json") for each in names}
         # What changes after its folder is watched is looked at next time.
         unwatched = set() if moment == NEVER else {each for each in ids if not self._watch.add(records.folder_of(each))}
         signatures = records.signatures(ids)
-        gone = (entries.keys() if is_scan else ids & entries.keys()) - signatures.keys()
+        gone = (entries.keys() if is_scan else entries.keys() & ids) - signatures.keys()
         moving, new, changed = set[str](), dict[str, tuple[str, Any]](), {*gone}
         for each in gone:
             del entries[each]
         try:
             for each, (text, changed_ns, has_one_name) in signatures.items():
-                known_text, summary = entries.get(each, ("", Summary(content=None)))
+                known_text, summary = entries.get(each, _UNREAD)
                 if not text or known_text != text or (summary.live and records.live(each) != summary.live):
                     summary = records.summary(each)
                     # A change so recent might be followed by one with the same time.

@@ -119,7 +119,7 @@ class Query:
         """Return the place of a resource, None if it does not pass the filter or is not one of the location."""
         if resource is None or not resource["name"].startswith(self.prefix) or not self.test(resource):
             return None
-        values = (str(resource.get(name, ""))[:_KEY_LENGTH] for name, _ in self.order)
+        values = self.order and [str(resource.get(name, ""))[:_KEY_LENGTH] for name, _ in self.order]
         return *values, resource.get("createTime", ""), resource["name"]
 
     def in_order(self, places: list[Place]) -> list[Place]:

@@ -1,7 +1,7 @@
 """The records of a collection in the store, as its lists read them: through the index, or one by one."""
 
 import time
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Set
 from dataclasses import dataclass
 
 from localvertex._base.json_object import JsonObject
@@ -58,9 +58,9 @@ class StoredRecords:
         """Return the folder with the other files of a record; empty if it has none."""
         return self.folders and f"{self.folders}/{resource_id}"
 
-    def ids(self) -> Iterable[str]:
+    def ids(self) -> Set[str]:
         """Return the ids of all records."""
-        return self.store.ids(self.collection)
+        return self.store.names(self.collection)
 
     def signatures(self, ids: Iterable[str]) -> dict[str, Signature]:
         """Return the signatures of those that exist."""

@@ -186,21 +186,28 @@ class Store:
             self.path(collection, resource_id).unlink(missing_ok=True)
 
     def ids(self, collection: str) -> list[str]:
+        """Return the ids of all resources of a collection, sorted."""
+        return sorted(self.names(collection))
+
+    def names(self, collection: str) -> set[str]:
         """Return the ids of all resources of a collection."""
         folder = self.folder / collection
         with self.lock:
             found = {path.stem for path in self._unwritten if path.parent == folder}
         with suppress(FileNotFoundError, NotADirectoryError):
             found |= {stem for each in os.listdir(folder) if (stem := _id_of(each))}
-        return sorted(found)
+        return found
 
     def signatures(self, collection: str, ids: Iterable[str]) -> dict[str, Signature]:
         """Return the signatures of the files of a collection by id, those that are not written yet among them."""
         folder = self.folder / collection
         with self.lock:
             unwritten = {path.stem: UNKNOWN for path in self._unwritten if path.parent == folder}
-        found = {each: signature(f"{folder}/{name}") for each in ids if _id_of(name := f"{each}.json")}
-        return {name: each for name, each in found.items() if each != MISSING} | unwritten
+        return {
+            each: own
+            for each in ids
+            if _id_of(name := f"{each}.json") and (own := signature(f"{folder}/{name}")) != MISSING
+        } | unwritten
 
     def all(self, collection: str) -> list[JsonObject]:
         """Return the resources of a collection without the damaged ones."""

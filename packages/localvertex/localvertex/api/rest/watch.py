@@ -1,8 +1,8 @@
 """Which folders of records have changed, by anybody: the kernel reports each change before the next list can ask.
 
 Only what has changed is then looked at. The kernel does not report what another machine does on a network file system,
-which is therefore not watched, nor what happens through a second name of a file, or a mount: what has a second name is
-looked at each time, and everything once a minute.
+which is therefore not watched, nor what happens through a second name of a file, or a mount. So what has a second name
+is looked at each time, and everything once a minute: a name that was made since, or a mount, is found then.
 """
 
 import os
@@ -17,7 +17,7 @@ NEVER = -1
 """The moment before all others."""
 
 _SHARE = 4
-"""The part of the folders that this user may watch which is left to others is all but a quarter."""
+"""One folder in so many that this user may watch: the rest is left to their other programs."""
 
 _MAX_CHANGES = 200_000
 """Paths, of less than 100 bytes each."""
@@ -78,7 +78,7 @@ class Watch:
         with self._lock:
             if folder in self._numbers:
                 return True
-            number = NEVER
+            number = -1
             if self._kernel and len(self._paths) < self._max:
                 number = self._kernel.add(folder, _CONTENT | _ENTRIES | Inotify.ONLY_FOLDER | Inotify.NO_LINK)
             return self._keep(folder, number) if number >= 0 else not _is_folder_or_link(folder)
