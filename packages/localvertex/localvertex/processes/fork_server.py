@@ -1,6 +1,6 @@
 """Forks Python steps from a process that has imported kfp's executor, each into the mask that was made for it, if any.
 
-Started with `-S`, it imports nothing, and forks the supervisors of commands, which start programs of their own.
+With `-S`, it has imported nothing of kfp's, and forks the supervisors of commands, which start their own programs.
 
 Its environment is localvertex's own, whose code runs without a mask anyway, and its variables are those that Python
 reads when it starts. It confirms its imports with one byte. A request on its socket is one byte with descriptors, of
