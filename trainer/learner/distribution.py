@@ -49,6 +49,18 @@ def make(cluster: Cluster) -> tf.distribute.Strategy:
     return tf.distribute.MirroredStrategy([device.name for device in found])
 
 
+def own_replicas(distribution_strategy: tf.distribute.Strategy) -> list[int]:
+    """Return the numbers of this machine's replicas among all."""
+    own: list[int] = []
+
+    def note(context: tf.distribute.experimental.ValueContext) -> int:
+        own.append(context.replica_id_in_sync_group)
+        return 0
+
+    distribution_strategy.experimental_distribute_values_from_function(note)
+    return own
+
+
 def serve(cluster: Cluster) -> tf.distribute.Server:
     """Start the server of a parameter server or of one of its workers; it runs until it is garbage-collected."""
     # A request to a lost machine must fail instead of waiting.

@@ -1,12 +1,14 @@
 """Sets up a custom job and runs it."""
 
+import sys
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
 
+from localvertex._base import linux
 from localvertex._base.lines import WriteLine
 from localvertex.containers import leftovers
 from localvertex.containers.choice import Choice
@@ -26,6 +28,7 @@ from localvertex.jobs.replica_process import ReplicaProcess
 from localvertex.jobs.replicas import JobRun
 from localvertex.jobs.restart_rules import Restarts
 from localvertex.jobs.status import EventKind, JobEvent, JobState, JobStatus, Outcome, Workspace
+from localvertex.processes.forking import ForkServer
 from localvertex.processes.network.metadata_server import MetadataServer
 from localvertex.processes.processes import Processes
 from localvertex.values.buckets import Buckets
@@ -126,10 +129,13 @@ def _replicas_of(
     warn: WriteLine,
     visible: Sequence[str] | None,
 ) -> list[ReplicaProcess]:
-    """Build the replicas that run here, without starting them; their metadata servers close with `servers`."""
+    """Build the replicas that run here, without starting them; their servers close with `servers`."""
     job_id = uuid4().hex
     gpus = gpu_environments(job, warn, visible)
-    replicas = []
+    replicas, supervisors = [], None
+    # It reads the texts of a request as UTF-8.
+    if linux.is_used() and sys.getfilesystemencoding() == "utf-8":
+        supervisors = servers.enter_context(closing(ForkServer({})))
     # Released before the first process starts, so that it can bind its port.
     with reserve_addresses(job) as addresses:
         for replica in [each for each in job.replicas if not each.pool.is_reduction_server]:
@@ -144,6 +150,7 @@ def _replicas_of(
                     env=prepared.env,
                     clean_up=prepared.clean_up,
                     has_mask=prepared.has_mask,
+                    supervisors=supervisors,
                     folder=workspace.folder,
                     processes=processes,
                     metadata=metadata,

@@ -1,5 +1,7 @@
 """Forks Python steps from a process that has imported kfp's executor, each into the mask that was made for it, if any.
 
+With `-S`, it has imported nothing of kfp's, and forks the supervisors of commands, which start their own programs.
+
 Its environment is localvertex's own, whose code runs without a mask anyway, and its variables are those that Python
 reads when it starts. It confirms its imports with one byte. A request on its socket is one byte with descriptors, of
 which one is a file with JSON: this process does not read it, so that no step finds another step's request in its
@@ -18,7 +20,8 @@ import sys
 
 _MODULE = "kfp.dsl.executor_main"
 
-runpy.run_module(_MODULE, run_name="imports")
+if not sys.flags.no_site:
+    runpy.run_module(_MODULE, run_name="imports")
 _OF_STEPS = frozenset(sys.modules)
 
 # What follows is not in `sys.modules` of a step.
@@ -117,6 +120,10 @@ def _enter_and_supervise(request: "Any", fds: "list[int]", answer: int) -> None:
     if child:
         supervisor.supervise_to_end(child, lifeline, request["grace_seconds"], wakeup)
     _close_all_but([])
+    if command := request["command"]:
+        os.environ.clear()
+        os.environ.update(request["env"])
+        supervisor.execute(command)
 
 
 def _close_all_but(kept: "list[int]") -> None:

@@ -79,6 +79,26 @@ class PythonProgram:
     source: str
     arguments: tuple[str, ...]
 
+    def request(self, env: Mapping[str, str], folder: str) -> dict[str, object]:
+        """Return what the server runs, as JSON."""
+        env = {**env, "PWD": folder, "_KFP_RUNTIME": "true"}
+        return {"env": env, "source": self.source, "arguments": self.arguments, "command": []}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Command:
+    """A command that starts its own program: only its supervisor is forked."""
+
+    words: tuple[str, ...]
+
+    def request(self, env: Mapping[str, str], folder: str) -> dict[str, object]:
+        """Return what the server runs, as JSON."""
+        del folder
+        return {"env": env, "command": self.words}
+
+
+Program = PythonProgram | Command
+
 
 def program_of(command: Sequence[str], declared: Collection[str]) -> PythonProgram | None:
     """Return what a step's command runs; None if it does more, or depends on what a fork shares with other steps.
@@ -115,27 +135,25 @@ def can_fork(env: Mapping[str, str]) -> bool:
 
 
 class ForkServer:
-    """One server for the steps of a run.
+    """One server for the programs of a kind in a run.
 
     Args:
-        env: The variables of the first step, in whose environment the server starts before the step does.
+        env: The variables of the first Python step, in whose environment the server starts before the step does; empty
+            for commands.
     """
 
     def __init__(self, env: Mapping[str, str]) -> None:
         self._early, self._lock = _early(env), threading.Lock()
+        python, names = [sys.executable, "-I", "-S"], list[str]()
+        if env:
+            python, names = [shutil.which("python3", path=env["PATH"]) or sys.executable], [*self._early, "TMPDIR"]
         self._connection, other_end = socket.socketpair()
         self._connection.settimeout(_MAX_SECONDS)
         with other_end:
             self._process = subprocess.Popen(
-                [
-                    shutil.which("python3", path=env["PATH"]) or sys.executable,
-                    "-c",
-                    _START,
-                    _SERVER,
-                    str(other_end.fileno()),
-                ],
+                [*python, "-c", _START, _SERVER, str(other_end.fileno())],
                 cwd="/",
-                env={name: env[name] for name in (*self._early, "TMPDIR")} | {"_KFP_RUNTIME": "true"},
+                env={name: env[name] for name in names} | {"_KFP_RUNTIME": "true"},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
@@ -147,7 +165,7 @@ class ForkServer:
 
     def fork(
         self,
-        program: PythonProgram,
+        program: Program,
         env: Mapping[str, str],
         *,
         cwd: Path,
@@ -160,7 +178,7 @@ class ForkServer:
         """Fork a step, into its mask if it has one; return None if the step has to start its own Python.
 
         Args:
-            program: The step.
+            program: The step, or a replica's command.
             env: Its variables.
             cwd: Its working directory.
             covered: The mask.
@@ -169,7 +187,8 @@ class ForkServer:
             grace_seconds: Between SIGTERM and SIGKILL.
             num_skipped_ids: Process ids that are used up before.
         """
-        if _early(env) != self._early or not self._is_ready():
+        is_other = isinstance(program, PythonProgram) and _early(env) != self._early
+        if is_other or not self._is_ready():
             return None
         mask = None
         try:
@@ -184,9 +203,8 @@ class ForkServer:
                     "rights": linux.rights(pid),
                     "num_namespaces": len(namespaces),
                     "folder": str(cwd),
-                    "env": {**env, "PWD": str(cwd), "_KFP_RUNTIME": "true"},
-                    "source": program.source,
-                    "arguments": program.arguments,
+                    # bubblewrap sets it, too.
+                    **program.request({**env, "PWD": str(cwd)} if covered.words else env, str(cwd)),
                     "grace_seconds": grace_seconds,
                     "num_skipped_ids": num_skipped_ids,
                 }

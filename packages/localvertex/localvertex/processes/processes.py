@@ -15,7 +15,7 @@ from pathlib import Path
 from localvertex._base import linux
 from localvertex.errors import Cancelled, TaskFailed
 from localvertex.processes import sinks
-from localvertex.processes.forking import Fork, ForkServer, PythonProgram, can_fork
+from localvertex.processes.forking import Command, Fork, ForkServer, PythonProgram, can_fork
 from localvertex.processes.masks.mask import Covered, Mask
 from localvertex.processes.sinks import Sink
 
@@ -243,6 +243,7 @@ class Processes:
         has_mask: bool = True,
         writable: Sequence[Path] = (),
         program: PythonProgram | None = None,
+        supervisors: ForkServer | None = None,
     ) -> Process:
         """Start a command that `stop` will end.
 
@@ -255,6 +256,7 @@ class Processes:
             has_mask: Whether it runs behind the mask.
             writable: Folders of the work folder that it may write, besides its working directory.
             program: What the command does, if it can be forked.
+            supervisors: Forks the supervisor of the command, which starts its own program.
 
         Raises:
             Cancelled: The run is being stopped.
@@ -262,13 +264,16 @@ class Processes:
         """
         _check_arguments(command)
         self.check_stopped()
+        fork = self._fork(program, env) if program and linux.is_used() else None
+        if supervisors and not clean_up:
+            fork = partial(supervisors.fork, Command(words=(*command,)), env)
         with sinks.opened(log, self.secrets(), self.holds) as sink:
             mask = self.mask if has_mask else Mask(is_wanted=False)
             process = Process(
                 command,
                 cwd=cwd,
                 covered=mask.cover(command, cwd=cwd, env=env, writable=writable),
-                fork=self._fork(program, env) if program and linux.is_used() else None,
+                fork=fork,
                 sink=sink,
                 grace_seconds=self.grace_seconds,
                 holds=self.holds,

@@ -14,6 +14,7 @@ import tensorflow as tf
 from keras.src.layers.preprocessing.image_preprocessing import base_image_preprocessing_layer
 
 from localvertex._base.userinput.errors import UserError
+from trainer.data.augmentation import layers
 from trainer.data.augmentation.layers import Augmentation
 from trainer.data.augmentation.presets import LAYERS, MIXING, PRESETS
 from trainer.data.sampler import NUM_RANDOM_NUMBERS
@@ -86,6 +87,20 @@ def test_what_a_layer_does_follows_from_the_random_numbers_of_the_example_alone(
     assert once.dtype == np.uint8
     assert given.tolist() == labels.tolist()
     assert (len({image.tobytes() for image in once}) == 1) == (name in WITHOUT_RANDOM_NUMBERS)
+
+
+@pytest.mark.parametrize(
+    "name", [*PRESETS, *MIXING, "RandomFlip", "RandomErasing", "RandomPerspective", "AutoContrast"]
+)
+def test_the_pixels_are_those_of_keras_own_operations(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    images = np.random.default_rng(7).integers(0, 256, (16, SIZE, SIZE, 3), dtype=np.uint8)
+    # One value in a channel, or in an image.
+    images[0], images[2, ..., 1] = 255, 7
+    spec: Any = name if name in PRESETS else [layer(name)]
+    found = augment(spec, images, np.arange(16, dtype=np.int32) % 10, numbers(16))
+    monkeypatch.setattr(layers, "_where", keras.ops.where)
+    expected = augment(spec, images, np.arange(16, dtype=np.int32) % 10, numbers(16))
+    assert [part.tobytes() for part in found] == [part.tobytes() for part in expected]
 
 
 @pytest.mark.parametrize("name", MIXING)

@@ -8,6 +8,7 @@ from typing import Any
 import psutil
 import pytest
 
+from localvertex._base import linux
 from localvertex.jobs import JobState, JobStatus, Outcome
 from localvertex.jobs.job import Scheduling
 
@@ -46,6 +47,17 @@ def test_a_worker_that_fails_is_restarted_alone(
     assert outcome.status.num_restarts == 2
     assert "workerpool1-0: restart 2 of 5" in log()
     assert log("workerpool1-0.log").count("--- start") == 2
+
+
+@pytest.mark.skipif(not linux.is_used(), reason="only Linux has forked supervisors")
+def test_each_start_of_a_replica_has_a_forked_supervisor(message: Messages, run: Run, log: Callable[..., str]) -> None:
+    chief = COUNT + "wait(lambda: starts('workerpool1-0') == 3)"
+    worker = COUNT + "print(open(f'/proc/{os.getppid()}/cmdline').read(), flush=True); "
+    worker += "os.kill(os.getpid(), 9) if count < 3 else time.sleep(600)"
+    before = psutil.Process().children()
+    assert run(message((chief, 1), (worker, 1))).state is JobState.SUCCEEDED
+    assert log("workerpool1-0.log").count("fork_server.py") == 3
+    assert psutil.Process().children() == before
 
 
 def test_a_worker_that_fails_restarts_all_replicas_if_the_job_asks_for_it(
