@@ -69,7 +69,7 @@ def test_a_real_result_has_the_fields_of_the_page(page: str, trained_directory: 
     assert result
     _, _, section = page.partition("## result.json")
     described = {name for first, _ in rows(section, "| field | meaning |") for name in names(first)}
-    assert result.keys() - {"seal"} == described - {"metric", "score"}
+    assert result.keys() - {"seal"} == described - {"metric", "score", "journey"}
 
 
 def test_a_real_manifest_has_the_fields_of_the_page(page: str, trained_directory: Path) -> None:

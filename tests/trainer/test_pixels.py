@@ -1,5 +1,6 @@
 """Serving, `predict` and batch prediction see the pixels that training sees, bit for bit, whatever the file is."""
 
+import asyncio
 import base64
 import json
 from pathlib import Path
@@ -71,7 +72,7 @@ def test_odd_files_are_served_with_the_pixels_of_training(tmp_path: Path, image_
             for record in datasets.load(str(tmp_path / "dataset")).records(split)
         },
     ):
-        served = requests.parse(json.dumps({"instances": list(ways.values())}).encode(), image_size)
+        served = asyncio.run(requests.parse(json.dumps({"instances": list(ways.values())}).encode(), image_size))
         different = [
             f"{FILES[name][0]}: {int(np.abs(pixels.astype(int) - trained[name]).max())} levels"
             for name, pixels in zip(ways, served, strict=True)

@@ -86,7 +86,7 @@ class PythonProgram:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Command:
+class CommandProgram:
     """A command that starts its own program: only its supervisor is forked."""
 
     words: tuple[str, ...]
@@ -97,7 +97,7 @@ class Command:
         return {"env": env, "command": self.words}
 
 
-Program = PythonProgram | Command
+Program = PythonProgram | CommandProgram
 
 
 def program_of(command: Sequence[str], declared: Collection[str]) -> PythonProgram | None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from localvertex._base import linux
 from localvertex.errors import Cancelled, TaskFailed
 from localvertex.processes import sinks
-from localvertex.processes.forking import Command, Fork, ForkServer, PythonProgram, can_fork
+from localvertex.processes.forking import CommandProgram, Fork, ForkServer, PythonProgram, can_fork
 from localvertex.processes.masks.mask import Covered, Mask
 from localvertex.processes.sinks import Sink
 
@@ -266,7 +266,7 @@ class Processes:
         self.check_stopped()
         fork = self._fork(program, env) if program and linux.is_used() else None
         if supervisors and not clean_up:
-            fork = partial(supervisors.fork, Command(words=(*command,)), env)
+            fork = partial(supervisors.fork, CommandProgram(words=(*command,)), env)
         with sinks.opened(log, self.secrets(), self.holds) as sink:
             mask = self.mask if has_mask else Mask(is_wanted=False)
             process = Process(
