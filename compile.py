@@ -127,7 +127,7 @@ def _fallback_lines(settings: Settings) -> dict[str, str]:
     waits = sum(each.machines.max_wait_seconds for each in others) + settings.machines.max_wait_seconds
     hours = (settings.machines.timeout_seconds + waits) / 3600
     lines = {f"  or else, {index}.": str(each) for index, each in enumerate(others, 1)}
-    cost = f"a second machine ({_DEFAULT_MACHINE}) while it waits and trains, for at most {hours:,.0f} hours"
+    cost = f"a second machine ({_DEFAULT_MACHINE}) while it waits and trains, for at most {hours:,.1f} hours"
     return lines | {"  and meanwhile": cost}
 
 

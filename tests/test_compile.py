@@ -127,7 +127,7 @@ def test_fallbacks_replace_googles_operation_by_a_step_with_all_candidates(
 def test_what_a_fallback_may_cost_is_printed(compile_pipeline: Compile) -> None:
     done = compile_pipeline("image_training", fallbacks=FALLBACKS, timeout_seconds=7200, max_wait_seconds=3600)
     assert "or else, 2.  " in done.stdout
-    assert "a second machine (e2-standard-4) while it waits and trains, for at most 5 hours" in done.stdout
+    assert "a second machine (e2-standard-4) while it waits and trains, for at most 5.0 hours" in done.stdout
 
 
 @pytest.mark.parametrize(
