@@ -68,12 +68,16 @@ class Leg:
         """Steps that it trained."""
         return 0 if self.first_step is None or self.last_step is None else self.last_step - self.first_step + 1
 
-    def __str__(self) -> str:
-        """Return e.g. `candidate 1 (1 x g2-standard-8 ...): stockout after 20 s, no step (Resources ...)`."""
+    @property
+    def summary(self) -> str:
+        """Return e.g. `candidate 1 (1 x g2-standard-8 ...): stockout; waited 20 s, trained 0 s, no step`."""
         steps = f"steps {self.first_step} to {self.last_step}" if self.num_steps else "no step"
         took = f"waited {self.waited_seconds:.0f} s, trained {self.trained_seconds:.0f} s, {steps}"
-        text = f" ({self.message})" if self.message else ""
-        return f"candidate {self.candidate} ({self.machines}): {self.why}; {took}{text}"
+        return f"candidate {self.candidate} ({self.machines}): {self.why}; {took}"
+
+    def __str__(self) -> str:
+        """Return the summary with the service's text."""
+        return f"{self.summary} ({self.message})" if self.message else self.summary
 
 
 class Journey:

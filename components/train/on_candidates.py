@@ -57,7 +57,7 @@ def train(
 
     def show(shown: Sequence[journeys.Leg]) -> None:
         journeys.write_page(journey, values["run_id"], shown)
-        machines.update({f"job {number}": str(leg) for number, leg in enumerate(shown, 1) if leg.why})
+        machines.update({f"job {number}": leg.summary for number, leg in enumerate(shown, 1) if leg.why})
 
     def announce(text: str, job: Job | None) -> None:
         print(one_line(text), flush=True)
