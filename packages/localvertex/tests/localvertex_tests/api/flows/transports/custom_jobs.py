@@ -115,20 +115,20 @@ def custom_job_get_that_is_missing() -> Any:
     aiplatform.CustomJob.get("123")
 
 
-@flow(exceptions.MethodNotImplemented)
-def custom_training_job_is_refused() -> Any:
+@flow(None)
+def custom_training_job_trains() -> Any:
     command = [sys.executable, "-c", ""]
     aiplatform.CustomContainerTrainingJob("training", "python:3.11", command).run(machine_type="n1-standard-4")
 
 
-@flow(exceptions.MethodNotImplemented)
-def hyperparameter_tuning_is_refused() -> Any:
+@flow(exceptions.InvalidArgument)
+def hyperparameter_tuning_without_parameters_is_refused() -> Any:
     aiplatform.HyperparameterTuningJob(
         "tuning", new("trial"), {"loss": "minimize"}, {}, max_trial_count=1, parallel_trial_count=1
     ).run()
 
 
-@flow(exceptions.MethodNotImplemented)
+@flow(exceptions.InvalidArgument)
 def batch_prediction_is_refused() -> Any:
     aiplatform.BatchPredictionJob.create(
         job_display_name="batch",

@@ -110,7 +110,7 @@ def model_export_is_refused() -> Any:
     model.api_client.export_model(name=model.resource_name, output_config={"export_format_id": "custom-trained"})
 
 
-@flow(exceptions.MethodNotImplemented)
+@flow(exceptions.InvalidArgument)
 def model_batch_predict_is_refused() -> Any:
     upload("batch").batch_predict("batch", gcs_source="gs://staging/x", gcs_destination_prefix="gs://staging/y")
 
