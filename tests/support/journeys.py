@@ -82,7 +82,7 @@ class Plan:
         """The faults of the run."""
         times = {"queue": " for 600s"}
         found = [f"{kind} candidate {index}{times.get(kind, '')}" for index, kind in enumerate(self.troubles) if kind]
-        preemptions = [f"preempt workerpool0-0 at step {step} grace 0.2s" for step in (15, 35)]
+        preemptions = [f"preempt workerpool0-0 at step {step} grace 5s" for step in (15, 35)]
         return found + preemptions * self.is_preempted
 
     @property
