@@ -1,8 +1,7 @@
 """The values of a run that can be refused without any image: hyperparameters, machines, names."""
 
-import inspect
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from typing import Any
 
 from components.compare.criteria import Criteria
 from components.names import check_names
@@ -13,9 +12,7 @@ from localvertex.machines import Finding
 from trainer.checkpoints.identity import check_run_label
 from trainer.config import TrainConfig
 from trainer.data.preparing.dataflow.settings import ENGINES, LOCAL
-from trainer.settings import FRACTION, check as check_setting
-
-T = TypeVar("T")
+from trainer.settings import FRACTION, check as check_setting, from_values
 
 
 def check_values(given: Mapping[str, Any], *, image: str, region: str) -> list[Finding]:
@@ -69,8 +66,3 @@ def replicas_in(values: Mapping[str, Any]) -> ServingMachines:
 
 def _is_known(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if not (isinstance(value, str) and "{{$" in value)}
-
-
-def from_values(kind: Callable[..., T], values: Mapping[str, Any]) -> T:
-    """Return a dataclass of a kind with the values for which it has a field."""
-    return kind(**{name: values[name] for name in inspect.signature(kind).parameters if name in values})

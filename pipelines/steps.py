@@ -14,6 +14,10 @@ from localvertex.machines.job.finding import refuse
 from localvertex.machines.pipeline.check import check_resources
 from trainer.settings import COUNT, check_all, setting
 
+_RUNTIME, _PYTHON = "_KFP_RUNTIME=true", "python3 -m kfp.dsl.executor_main"
+_STARTS = f"{_RUNTIME} {_PYTHON}"
+"""The end of the shell command that kfp 2.17 writes."""
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class StepMachines:
@@ -65,6 +69,11 @@ def step(task: Any, image: str) -> Any:
     # The service's cache compares the path of a folder, not its content: a cached step could miss changed data.
     # Not by kfp's setter, which reads the sources of its callers for a message: half of the time of `compile.py`.
     task.container_spec.image = image
+    # As process 1 of a container, kfp's shell ignores the SIGTERM of a cancelled pipeline, and Python never gets it:
+    # `prepare` could not cancel its Dataflow job, nor `train` its training jobs.
+    task.container_spec.command = [
+        word.replace(_STARTS, f"{_RUNTIME} exec {_PYTHON}") for word in task.container_spec.command
+    ]
     return task.set_caching_options(False)
 
 

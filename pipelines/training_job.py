@@ -64,9 +64,6 @@ train_with_labels_unless_finished = _job(
 )
 """A second component, because an input for labels would appear in every compiled file of the image pipeline."""
 
-_RUNTIME, _PYTHON = "_KFP_RUNTIME=true", "python3 -m kfp.dsl.executor_main"
-_STARTS = f"{_RUNTIME} {_PYTHON}"
-"""The end of the shell command that kfp 2.17 writes."""
 _RETRIES = 3
 """Attempts of a step whose machine is lost; each finds the job of the attempt before it."""
 
@@ -89,8 +86,4 @@ def trained(settings: Settings, values: Mapping[str, Any], fixed: Mapping[str, A
     first = {name: values[name] for name in (*FIELDS, "parameter_server_count", "persistent_resource_id")}
     given["candidates"] = overlaid(first, settings.fallbacks.fallbacks)
     task = step(train(**inputs_of(train, given)), settings.step_image)
-    # As process 1 of a container, kfp's shell ignores the SIGTERM of a cancelled pipeline, and Python never gets it.
-    task.container_spec.command = [
-        word.replace(_STARTS, f"{_RUNTIME} exec {_PYTHON}") for word in task.container_spec.command
-    ]
     return task.set_display_name("train").set_retry(num_retries=_RETRIES)

@@ -94,6 +94,19 @@ def test_an_empty_list_of_fallbacks_changes_no_byte(compile_pipeline: Compile, t
         assert path.read_bytes() == (tmp_path / "two" / path.name).read_bytes()
 
 
+def test_sigterm_reaches_python_in_every_step(compile_pipeline: Compile, tmp_path: pathlib.Path) -> None:
+    compile_pipeline(fallbacks=FALLBACKS, timeout_seconds=3600)
+    words = [
+        word
+        for path in (tmp_path / "build").glob("*.json")
+        for executor in json.loads(path.read_text())["deploymentSpec"]["executors"].values()
+        for word in executor.get("container", {}).get("command", [])
+    ]
+    started = [word for word in words if "program_path=" in word]
+    assert len(started) > 20
+    assert all("\n_KFP_RUNTIME=true exec python3 -m kfp.dsl.executor_main" in word for word in started)
+
+
 @pytest.mark.parametrize("name", ["image_training", "training"])
 def test_fallbacks_replace_googles_operation_by_a_step_with_all_candidates(
     compile_pipeline: Compile, tmp_path: pathlib.Path, name: str

@@ -6,11 +6,15 @@ A kind is one of `localvertex._base.kinds`, for example a range of integers, or 
 import argparse
 import contextlib
 import dataclasses
+import inspect
 import math
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 from localvertex._base import kinds
 from localvertex._base.kinds import Number
+
+T = TypeVar("T")
 
 COUNT, POSITIVE = range(10**6), range(1, 10**6)
 FRACTION, BELOW_ONE = Number(lowest=0, highest=1), Number(lowest=0, highest=0.999999)
@@ -85,3 +89,8 @@ def limits(kind: Any) -> str:
     if isinstance(kind, range):
         return f"{kind[0]} to {kind[-1]}"
     return f"{kind.lowest:g} to {kind.highest:g}" if isinstance(kind, Number) else ""
+
+
+def from_values(kind: Callable[..., T], values: Mapping[str, Any]) -> T:
+    """Return a dataclass of a kind with the values for which it has a field."""
+    return kind(**{name: values[name] for name in inspect.signature(kind).parameters if name in values})

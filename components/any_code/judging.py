@@ -13,12 +13,12 @@ from components.compare.criteria import Criteria
 from components.compare.promotion import WITHOUT_CHAMPION, Outcome, Result, conclude, write_report
 from components.registry import labels
 from components.registry.registry import Version
-from components.values import from_values
 from exact_resume.files import storage
 from localvertex._base.userinput.errors import UserError
 from trainer.command_line import report_errors as report_errors  # a component imports it from here
 from trainer.results import outcome
 from trainer.results.baseline import Verdict
+from trainer.settings import from_values
 
 _TOLERANCE = 0.005
 """How far a figure may be from its own predictions, absolute up to 1 and relative above: two decimal places."""

@@ -15,7 +15,7 @@ from components.registry.registry import Registry
 from components.release.serving_machines import check_deployment
 from components.train import fallbacks, secret_variables
 from components.train.machines import Machines, check_any_code
-from components.values import from_values, machines_in, replicas_in
+from components.values import machines_in, replicas_in
 from exact_resume.checkpoints import manifest, seal
 from exact_resume.files import storage
 from localvertex._base.step_endpoint import is_local_step
@@ -24,7 +24,7 @@ from localvertex._base.userinput.errors import UserError
 from localvertex.machines import Finding
 from trainer.command_line import report_errors as report_errors  # a component imports it from here
 from trainer.results import outcome
-from trainer.settings import NUMBER, check as check_setting
+from trainer.settings import NUMBER, check as check_setting, from_values
 
 
 class CodePlan(NamedTuple):

@@ -11,7 +11,7 @@ from components.plan.report import report_plan
 from components.registry.registry import Registry
 from components.train import starting_weights
 from components.train.machines import Machines
-from components.values import check_values, from_values
+from components.values import check_values
 from exact_resume.checkpoints.result_file import is_finished
 from exact_resume.files import storage
 from localvertex._base.userinput import paths
@@ -23,6 +23,7 @@ from trainer.config import TrainConfig
 from trainer.data.dataset import Dataset, load
 from trainer.learner import libraries
 from trainer.models import recipes
+from trainer.settings import from_values
 
 _RESERVED_GB = 40
 """Room for the system, the container image (about 15 GB with CUDA) and logs; a generous estimate."""

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from components.container_image import PLACEHOLDER_IMAGE
-from components.values import check_values, from_values
+from components.values import check_values
 from localvertex._base.step_endpoint import MARKER
 from localvertex._base.userinput.errors import UserError
 from trainer import prepare as dataset
 from trainer.command_line import report_errors as report_errors  # a component imports it from here
 from trainer.data.preparing.dataflow.settings import ENGINES, LOCAL, Settings
-from trainer.settings import check
+from trainer.settings import check, from_values
 
 
 def prepare(

@@ -16,8 +16,8 @@ _SHORTAGES = pathlib.Path(__file__).with_name("shortages.csv")
 
 QUEUE = "queue"
 
-_SUCCEEDED, FAILED = "JOB_STATE_SUCCEEDED", "JOB_STATE_FAILED"
-_ENDED = {_SUCCEEDED, FAILED, "JOB_STATE_CANCELLED", "JOB_STATE_EXPIRED", "JOB_STATE_PARTIALLY_SUCCEEDED"}
+_SUCCEEDED, _FAILED = "JOB_STATE_SUCCEEDED", "JOB_STATE_FAILED"
+_ENDED = {_SUCCEEDED, _FAILED, "JOB_STATE_CANCELLED", "JOB_STATE_EXPIRED", "JOB_STATE_PARTIALLY_SUCCEEDED"}
 
 
 @functools.cache
@@ -56,6 +56,11 @@ class Job:
         return self.state == _SUCCEEDED
 
     @property
+    def has_failed(self) -> bool:
+        """Whether its program failed, or the service could not run it."""
+        return self.state == _FAILED
+
+    @property
     def is_waiting(self) -> bool:
         """Whether it has no machines at present."""
         return ("wait", self.state) in _shortages()
@@ -64,13 +69,13 @@ class Job:
     def shortage(self) -> str:
         """The kind of the shortage with which it ended before it started; empty if that is not why it ended."""
         # After a start, the same code may be the program's own: TensorFlow calls a full GPU RESOURCE_EXHAUSTED.
-        if self.state != FAILED or self.started:
+        if not self.has_failed or self.started:
             return ""
         return _shortages().get(("job", str(self.code)), "")
 
 
 class Refused(Exception):
-    """The service did not accept a job; `shortage` is its kind, empty if it is none."""
+    """The service did not accept a job; `shortage` is its kind, empty for another reason."""
 
     def __init__(self, error: GoogleError) -> None:
         super().__init__(error.message)

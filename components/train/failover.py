@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from components.train.custom_jobs import FAILED as FAILED_STATE, QUEUE, CustomJobs, Job, Refused
+from components.train.custom_jobs import QUEUE, CustomJobs, Job, Refused
 from components.train.fallbacks import Candidate, Fallbacks
 from components.train.journey import CANCELLED, FAILED, FINISHED, INTERRUPTED, OTHER_RUN, PREEMPTED, Journey, Leg
 from localvertex._base.userinput.errors import UserError
@@ -18,7 +18,7 @@ from trainer.command_line import TrainingError
 _CREATED_LATE_POLLS = 6
 """How often a job is looked for whose creation was not confirmed."""
 _REFUSALS = 3
-"""Requests that a quota refuses before it counts as a shortage: a limit of requests per minute is none."""
+"""Requests that a quota refuses before it counts as a shortage: a limit of requests per minute is not one."""
 
 
 class Stopped(BaseException):
@@ -333,7 +333,7 @@ class Failover:
         has_started = bool(job.started) or any(event["event"] == "start" for event in self._journey.events(leg))
         # The service ends the wait for FLEX_START itself.
         is_late = machines.scheduling_strategy == "FLEX_START" and job.ended - job.created >= machines.max_wait_seconds
-        why = FAILED if job.state == FAILED_STATE else leg.leaving or CANCELLED
+        why = FAILED if job.has_failed else leg.leaving or CANCELLED
         if job.has_succeeded:
             why = FINISHED
         elif not has_started and (shortage := job.shortage or (QUEUE if why == FAILED and is_late else "")):

@@ -8,7 +8,7 @@ from typing import Any
 from components.train.machines import Machines
 from localvertex._base.userinput.errors import UserError
 from localvertex.machines import Finding
-from trainer.settings import COUNT, POSITIVE, check as check_value, check_all, setting
+from trainer.settings import COUNT, POSITIVE, check as check_value, check_all, from_values, setting
 
 REGION = "region"
 _ENTRY = {REGION: str} | {
@@ -29,12 +29,8 @@ _ENTRY = {REGION: str} | {
 FIELDS = tuple(name for name in _ENTRY if name != REGION)
 """The fields of `Machines` among these."""
 
-_MACHINE_FIELDS = tuple(field.name for field in dataclasses.fields(Machines))
-
 _REGIONAL = ("tensorboard", "kms_key", "network", "reservation", "persistent_resource_id")
 """Settings that name a resource of one region, or a network that is peered with one."""
-
-_DAY_SECONDS = 24 * 3600
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -51,7 +47,7 @@ class Fallbacks:
         COUNT,
         default=3,
     )
-    preemption_window_seconds: int = setting("See max_preemptions.", POSITIVE, default=_DAY_SECONDS // 4)
+    preemption_window_seconds: int = setting("See max_preemptions.", POSITIVE, default=6 * 3600)
 
     def __post_init__(self) -> None:
         """Refuse entries that are not fallbacks.
@@ -120,9 +116,8 @@ def candidates(entries: Sequence[Mapping[str, Any]], values: Mapping[str, Any], 
     """
     found = []
     for index, entry in enumerate(entries):
-        own = {**values, **entry}
         with _named(index):
-            machines = Machines(**{name: own[name] for name in _MACHINE_FIELDS if name in own})
+            machines = from_values(Machines, {**values, **entry})
             found.append(Candidate(region=str(entry.get(REGION) or region), machines=machines))
     return found
 
@@ -189,7 +184,7 @@ def _check_region(own: str, region: str, values: Mapping[str, Any]) -> None:
 
 @contextlib.contextmanager
 def _named(index: int) -> Iterator[None]:
-    """Begin errors with the place in the list; the first candidate is none of the list."""
+    """Begin errors with the place in the list; the first candidate is not in the list."""
     try:
         yield
     except UserError as error:

@@ -6,6 +6,7 @@ knows what it was about to do.
 
 import dataclasses
 import pathlib
+import signal
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,8 +21,8 @@ FOLDER = "journey"
 FINISHED, FAILED, CANCELLED = "finished", "failed", "cancelled"
 PREEMPTED, OTHER_RUN, INTERRUPTED = "preempted", "other run", "interrupted"
 
-_SIGTERM = 143
-"""Exit code of a training that saves and ends after this signal (docs/events.md)."""
+TERMINATED = 128 + signal.SIGTERM
+"""Exit code of a training that saves and ends after this signal (docs/events.md), and of the step."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -137,7 +138,10 @@ class Journey:
             if event["event"] == "start":
                 found += [float(event["time"])] * is_preempted
                 is_preempted = False
-            is_preempted |= event.get("kind") == PREEMPTED or (event["event"], event.get("code")) == ("exit", _SIGTERM)
+            is_preempted |= event.get("kind") == PREEMPTED or (event["event"], event.get("code")) == (
+                "exit",
+                TERMINATED,
+            )
         return found
 
     def complete(self) -> None:

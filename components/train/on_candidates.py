@@ -1,6 +1,5 @@
 """What the step `train` does with its inputs: it trains over its candidates, and shows the journey."""
 
-import dataclasses
 import json
 import pathlib
 import signal
@@ -15,9 +14,9 @@ from components.train.fallbacks import Fallbacks, candidates as candidates_of
 from localvertex._base.step_endpoint import is_local_step
 from localvertex._base.userinput.cli import one_line
 from trainer.command_line import report_errors as report_errors  # a component imports it from here
+from trainer.settings import from_values
 
 _POLL_SECONDS, _LOCAL_POLL_SECONDS = 20.0, 0.25
-_TERMINATED = 128 + signal.SIGTERM
 
 
 def train(
@@ -64,7 +63,6 @@ def train(
         if job is not None:
             address = f"https://{job.region}-aiplatform.googleapis.com/v1/{job.name}"
             resource = {"resourceType": "CustomJob", "resourceUri": address}
-            pathlib.Path(gcp_resources).parent.mkdir(parents=True, exist_ok=True)
             pathlib.Path(gcp_resources).write_text(json.dumps({"resources": [resource]}), encoding="utf-8")
         show(legs.own)
 
@@ -88,7 +86,7 @@ def train(
     failover = Failover(
         request,
         candidates_of(candidates, settings, region=region),
-        Fallbacks(**{field.name: settings[field.name] for field in dataclasses.fields(Fallbacks)}),
+        from_values(Fallbacks, settings),
         jobs=CustomJobs(pipeline_root),
         journey=legs,
         poll_seconds=_LOCAL_POLL_SECONDS if is_local_step() else _POLL_SECONDS,
@@ -99,7 +97,7 @@ def train(
         failover.run()
     except Stopped:
         print("stopped: the training job is cancelled")
-        sys.exit(_TERMINATED)
+        sys.exit(journeys.TERMINATED)
     finally:
         show(legs.own)
 

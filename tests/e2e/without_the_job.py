@@ -79,7 +79,8 @@ def without_the_job(
     ).outputs
     # In the first run nothing has been trained, so there is nothing to evaluate.
     with dsl.If(planned["is_finished"] == True):  # noqa: E712 - this builds an expression
-        evaluated = evaluate(checkpoint_directory=planned["checkpoint_directory"], dataset=data).outputs["Output"]
+        checkpoints = {"checkpoint_directory": planned["checkpoint_directory"]}
+        evaluated = evaluate(**checkpoints, dataset=data, minimum_score=0.5).outputs["Output"]
         with dsl.If(exports == True):  # noqa: E712 - this builds an expression
             export(checkpoint_directory=planned["checkpoint_directory"], dataset=data)
     with dsl.Else():
