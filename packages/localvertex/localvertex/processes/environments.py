@@ -70,6 +70,18 @@ LOCALVERTEX_PROGRAMS="$(dirname "$0")" exec "$PIP_PYTHON" -I {program} {name} "$
 """
 
 
+_PROGRAMS: tuple[tuple[str, str | bytes | None], ...] = (
+    ("", None),
+    ("pip", _PIP.encode()),
+    ("pip3", "pip"),
+    *(
+        (name, _OF_BUCKETS.format(program=shlex.quote(bucket_program.__file__), name=name).encode())
+        for name in ("gsutil", "gcloud")
+    ),
+)
+"""Programs before all others on the path of an attempt, as `_layout` returns them."""
+
+
 def build(
     identity: list[str],
     install: list[str],
@@ -174,14 +186,7 @@ def add_own(
     """
     folder, programs = temporary / "environment", temporary / "pip"
     _lay_out(str(folder), _layout(base, python))
-    programs.mkdir()
-    (programs / "pip").write_text(_PIP)
-    (programs / "pip").chmod(0o755)
-    for name in ("pip3", f"pip{python.minor}"):
-        (programs / name).symlink_to("pip")
-    for name in ("gsutil", "gcloud"):
-        (programs / name).write_text(_OF_BUCKETS.format(program=shlex.quote(bucket_program.__file__), name=name))
-        (programs / name).chmod(0o755)
+    _lay_out(str(programs), [*_PROGRAMS, (f"pip{python.minor}", "pip")])
     env = _activated(_activated(env, base) if base else env, folder)
     # Programs of the user's environment, and environments that the step makes, also find its packages.
     packages = filter(None, [str(_packages(folder)), env.get("PYTHONPATH")])
@@ -235,8 +240,9 @@ def _lay_out(folder: str, layout: Iterable[tuple[str, str | bytes | None]]) -> N
         elif isinstance(content, str):
             os.symlink(content, path)
         else:
-            with open(path, "wb") as file:
-                file.write(content)
+            file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o777 if content.startswith(b"#!") else 0o666)
+            os.write(file, content)
+            os.close(file)
 
 
 def create(folder: Path, base: Path | None = None, *, python: Interpreter = OWN, with_pip: bool = False) -> None:

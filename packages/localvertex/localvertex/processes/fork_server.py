@@ -21,15 +21,20 @@ import sys
 _MODULE = "kfp.dsl.executor_main"
 
 if not sys.flags.no_site:
-    runpy.run_module(_MODULE, run_name="imports")
+    # The executor defines its arguments before it imports the code of a step, and with the first argparse imports more.
+    runpy.run_module(_MODULE, run_name="imports")["argparse"].ArgumentParser().add_argument("--first")
 _OF_STEPS = frozenset(sys.modules)
 
 # What follows is not in `sys.modules` of a step.
 import _socket  # noqa: E402
+import _io  # noqa: E402
+import _thread  # noqa: E402
+import atexit  # noqa: E402
 import gc  # noqa: E402
 import json  # noqa: E402
 import resource  # noqa: E402, F401 - once here, and not in each supervisor
-from _frozen_importlib_external import SourceFileLoader  # noqa: E402
+from _frozen_importlib_external import ExtensionFileLoader, SourceFileLoader  # noqa: E402
+from _weakref import ref  # noqa: E402
 
 TYPE_CHECKING = False  # typing's own would be imported at each start
 if TYPE_CHECKING:
@@ -41,6 +46,12 @@ _REQUEST, _LOG, _LIFELINE, _HOLDER, _NO_INPUT, _PERMISSION, _NUM_FIXED = range(7
 """Descriptors of a request by their place; up to four namespaces follow, and what the supervisor only keeps open."""
 
 _MAX_FDS = 16
+
+_SPECIAL = ("path", "argv", "last_type", "last_value", "last_traceback", "path_hooks", "path_importer_cache", "meta_path")
+"""What the interpreter takes from `sys` before it ends the modules."""
+
+_LIBRARIES = f"{os.path.dirname(os.__file__)}/lib-dynload/"
+"""Folder of Python's own libraries in C."""
 
 supervisor = type(sys)("supervisor")
 supervisor.__file__ = os.path.abspath(f"{__file__}/../supervisor.py")
@@ -165,16 +176,76 @@ def _become(request: "Any") -> None:
     sys.modules["__main__"] = main
 
 
-def main(connection: int) -> int:
-    """Answer the requests of a socket, and run the step in the process of each; return the step's exit code."""
-    _become(_serve(_socket.socket(fileno=connection)))
+def _run_step() -> int:
+    """Run the step and return its exit code; what else it exits with is left to the interpreter."""
     try:
         runpy._run_module_as_main(_MODULE)  # type: ignore[attr-defined] # noqa: SLF001 - what `python -m` calls
-    except SystemExit:
-        raise
+    except SystemExit as error:
+        if not isinstance(error.code, int | None):
+            raise
+        return error.code or 0
     except BaseException as error:
         # As in a new interpreter, without the frame of this function.
         trace = error.__traceback__ and error.__traceback__.tb_next
         sys.excepthook(type(error), error.with_traceback(trace), trace)
         return 130 if isinstance(error, KeyboardInterrupt) else 1
     return 0
+
+
+def _end(code: int) -> None:
+    """End this process as an interpreter ends, but leave what its parent has imported: to clear it copies the memory.
+
+    That takes longer than the rest of a small step. This returns where only the interpreter itself ends all: with a
+    thread that still runs, or a library in C, which may have something to do at the end.
+    """
+    every = [each for name, each in sys.modules.items() if name not in _OF_STEPS and isinstance(each, type(sys))]
+    if any(map(_is_foreign, every)):
+        return
+    sys.modules["threading"]._shutdown()  # noqa: SLF001 - the interpreter's first call
+    atexit._run_exitfuncs()  # noqa: SLF001 - and its second
+    if _thread._count():  # noqa: SLF001 - also those that `threading` does not know
+        return
+    # As finalize_modules in CPython's pylifecycle.c does it: objects end with their last reference, then the newest
+    # modules are emptied first.
+    for name in _SPECIAL:
+        setattr(sys, name, None)
+    modules = [ref(each) for each in (sys.modules["__main__"], *every)]
+    for name in ("__main__", *(sys.modules.keys() - _OF_STEPS)):
+        del sys.modules[name]
+    del every
+    _flush()
+    gc.collect()
+    for module in filter(None, (each() for each in reversed(modules))):
+        names = sorted(vars(module).keys() - {"__builtins__"}, key=lambda name: name[:1] != "_" or name[1:2] == "_")
+        vars(module).update(dict.fromkeys(names))
+    gc.collect()
+    _flush()
+    os._exit(code)
+
+
+def _flush() -> None:
+    """Write what is left in all open files, also those that a module of the parent refers to.
+
+    In a circle of references, a file may end after the one that it writes to.
+    """
+    files = [each for each in gc.get_objects() if issubclass(type(each), _io._IOBase)]  # noqa: SLF001 - no `__class__`
+    for file in (*files, sys.stdout, sys.stderr):
+        if file and not file.closed:
+            file.flush()
+
+
+def _is_foreign(module: "Any") -> bool:
+    """Return whether a module is a library in C that is not Python's own, or may call any."""
+    is_library = type(vars(module).get("__loader__")) is ExtensionFileLoader
+    return is_library and (module.__name__ == "_ctypes" or not module.__file__.startswith(_LIBRARIES))
+
+
+def main(connection: int) -> int:
+    """Answer the requests of a socket, and run the step in the process of each; return the step's exit code."""
+    _become(_serve(_socket.socket(fileno=connection)))
+    code = _run_step()
+    try:
+        _end(code)
+    except BaseException:  # noqa: BLE001, S110 - objects of the step run code when they end
+        pass  # The interpreter ends what is left.
+    return code

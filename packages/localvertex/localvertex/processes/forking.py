@@ -188,7 +188,7 @@ class ForkServer:
             num_skipped_ids: Process ids that are used up before.
         """
         is_other = isinstance(program, PythonProgram) and _early(env) != self._early
-        if is_other or not self._is_ready():
+        if is_other or self._is_usable is False:
             return None
         mask = None
         try:
@@ -226,25 +226,23 @@ class ForkServer:
         return None
 
     def _ask(self, fds: list[int]) -> int:
-        """Return the process above the supervisor of a step, 0 if there is none; no step is forked afterwards."""
+        """Return the process above the supervisor of a step, 0 if there is none; no step is forked afterwards.
+
+        The first call waits until the server has imported what it needs.
+        """
         with self._lock:
             above = 0
+            if self._is_usable is None:
+                data = b""
+                with suppress(OSError):
+                    data = self._connection.recv(1)
+                self._use_if(data == _DONE)
             if self._is_usable:
                 with suppress(OSError):
                     socket.send_fds(self._connection, [_DONE], fds)
                     above = int.from_bytes(self._connection.recv(4), "big")
                 self._use_if(above > 0)
             return above
-
-    def _is_ready(self) -> bool:
-        """Wait until the server has imported what it needs; return whether it can be used."""
-        with self._lock:
-            if self._is_usable is None:
-                data = b""
-                with suppress(OSError):
-                    data = self._connection.recv(1)
-                self._use_if(data == _DONE)
-            return bool(self._is_usable)
 
     def _use_if(self, is_usable: bool) -> None:
         """Keep the server, or end it, since a late one still has the descriptors of requests."""

@@ -4,7 +4,9 @@ Source: docs.cloud.google.com/compute/docs/metadata/querying-metadata (wait_for_
 Metadata-Flavor), .../instances/create-use-spot (preempted), .../instances/monitor-plan-host-maintenance-event.
 """
 
+import socket
 import threading
+from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -26,7 +28,7 @@ class MetadataServer:
         self._is_closed = False
         self._server = Server(("127.0.0.1", 0), Handler)
         self._server.metadata = self
-        threading.Thread(target=self._server.serve_forever, args=(0.05,), name="metadata", daemon=True).start()
+        threading.Thread(target=self._server.serve_forever, name="metadata", daemon=True).start()
 
     @property
     def address(self) -> str:
@@ -63,7 +65,12 @@ class MetadataServer:
         with self._has_changed:
             self._is_closed = True
             self._has_changed.notify_all()
-        self._server.shutdown()
+        # `shutdown` waits until the server's loop looks at it, for which a connection wakes the loop.
+        stopping = threading.Thread(target=self._server.shutdown, daemon=True)
+        stopping.start()
+        with suppress(OSError):
+            socket.create_connection(self._server.server_address[:2]).close()
+        stopping.join()
         self._server.server_close()
 
 
