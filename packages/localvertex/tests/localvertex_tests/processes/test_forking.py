@@ -609,7 +609,7 @@ def test_a_run_ends_with_a_frozen_mask(running: tuple[subprocess.Popen[str], Pat
 def test_a_stop_does_not_wait_for_a_frozen_server(tmp_path: Path) -> None:
     server = forking.ForkServer({"PATH": f"{Path(sys.executable).parent}", "TMPDIR": str(tmp_path)})
     psutil.Process(server._process.pid).suspend()
-    asking = threading.Thread(target=server._is_ready)
+    asking = threading.Thread(target=server._ask, args=([],))
     asking.start()
     wait_until(server._lock.locked)
     start = time.monotonic()
@@ -624,7 +624,7 @@ def test_only_the_first_step_waits_for_a_server_that_does_not_start(
 ) -> None:
     monkeypatch.setattr(forking, "_MAX_SECONDS", 0.01)
     server = forking.ForkServer({"PATH": f"{Path(sys.executable).parent}", "TMPDIR": str(tmp_path)})
-    assert not server._is_ready()
+    assert not server._ask([])
     assert server._is_usable is False
     assert server._process.wait(30) == -signal.SIGKILL
     server.close()
