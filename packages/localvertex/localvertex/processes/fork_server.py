@@ -23,11 +23,12 @@ _MODULE = "kfp.dsl.executor_main"
 if not sys.flags.no_site:
     # The executor defines its arguments before it imports the code of a step, and with the first argparse imports more.
     runpy.run_module(_MODULE, run_name="imports")["argparse"].ArgumentParser().add_argument("--first")
-_OF_STEPS = frozenset(sys.modules)
+_OF_STEPS = dict(sys.modules)
+_NAMES = {name: frozenset(vars(each)) for name, each in _OF_STEPS.items()}
 
 # What follows is not in `sys.modules` of a step.
-import _socket  # noqa: E402
 import _io  # noqa: E402
+import _socket  # noqa: E402
 import _thread  # noqa: E402
 import atexit  # noqa: E402
 import gc  # noqa: E402
@@ -47,8 +48,19 @@ _REQUEST, _LOG, _LIFELINE, _HOLDER, _NO_INPUT, _PERMISSION, _NUM_FIXED = range(7
 
 _MAX_FDS = 16
 
-_SPECIAL = ("path", "argv", "last_type", "last_value", "last_traceback", "path_hooks", "path_importer_cache", "meta_path")
+_SPECIAL = (
+    "path",
+    "argv",
+    "last_type",
+    "last_value",
+    "last_traceback",
+    "path_hooks",
+    "path_importer_cache",
+    "meta_path",
+)
 """What the interpreter takes from `sys` before it ends the modules."""
+
+_FILES = (_io.TextIOWrapper, _io.BufferedWriter, _io.BufferedRandom)
 
 _LIBRARIES = f"{os.path.dirname(os.__file__)}/lib-dynload/"
 """Folder of Python's own libraries in C."""
@@ -196,42 +208,52 @@ def _end(code: int) -> None:
     """End this process as an interpreter ends, but leave what its parent has imported: to clear it copies the memory.
 
     That takes longer than the rest of a small step. This returns where only the interpreter itself ends all: with a
-    thread that still runs, or a library in C, which may have something to do at the end.
+    thread that still runs, a library in C, which may have something to do at the end, or a file that reports an error.
     """
-    every = [each for name, each in sys.modules.items() if name not in _OF_STEPS and isinstance(each, type(sys))]
-    if any(map(_is_foreign, every)):
+    own = [each for name, each in sys.modules.items() if _OF_STEPS.get(name) is not each]
+    modules = [each for each in own if isinstance(each, type(sys))]
+    if any(map(_is_foreign, modules)):
         return
     sys.modules["threading"]._shutdown()  # noqa: SLF001 - the interpreter's first call
     atexit._run_exitfuncs()  # noqa: SLF001 - and its second
-    if _thread._count():  # noqa: SLF001 - also those that `threading` does not know
+    # The first counts also threads that `threading` does not know. In a circle of references, a file may end after the
+    # one that it writes to, so all are written before.
+    if _thread._count() or not _flush():  # noqa: SLF001
         return
     # As finalize_modules in CPython's pylifecycle.c does it: objects end with their last reference, then the newest
     # modules are emptied first.
     for name in _SPECIAL:
         setattr(sys, name, None)
-    modules = [ref(each) for each in (sys.modules["__main__"], *every)]
-    for name in ("__main__", *(sys.modules.keys() - _OF_STEPS)):
+    left = [ref(each) for each in modules]
+    for name in [name for name, each in sys.modules.items() if _OF_STEPS.get(name) is not each]:
         del sys.modules[name]
-    del every
-    _flush()
+    del own, modules
     gc.collect()
-    for module in filter(None, (each() for each in reversed(modules))):
+    for module in filter(None, (each() for each in reversed(left))):
         names = sorted(vars(module).keys() - {"__builtins__"}, key=lambda name: name[:1] != "_" or name[1:2] == "_")
         vars(module).update(dict.fromkeys(names))
+    for name, each in _OF_STEPS.items():
+        if len(vars(each)) != len(_NAMES[name]):
+            vars(each).update(dict.fromkeys(vars(each).keys() - _NAMES[name]))
     gc.collect()
-    _flush()
-    os._exit(code)
+    if _flush():
+        os._exit(code)
 
 
-def _flush() -> None:
-    """Write what is left in all open files, also those that a module of the parent refers to.
+def _flush() -> bool:
+    """Write what is left in open files, also in those to which a module of the parent refers; return whether all is.
 
-    In a circle of references, a file may end after the one that it writes to.
+    Only in plain files: those that compress would be other bytes.
     """
-    files = [each for each in gc.get_objects() if issubclass(type(each), _io._IOBase)]  # noqa: SLF001 - no `__class__`
-    for file in (*files, sys.stdout, sys.stderr):
-        if file and not file.closed:
-            file.flush()
+    is_done, standard = True, (sys.stdout, sys.stderr)
+    for file in (*(each for each in gc.get_objects() if type(each) in _FILES), *standard):
+        try:
+            raw = getattr(getattr(file, "buffer", file), "raw", None)
+            if not file.closed and (type(raw) is _io.FileIO or file in standard):
+                file.flush()
+        except Exception:
+            is_done = False
+    return is_done
 
 
 def _is_foreign(module: "Any") -> bool:
@@ -246,6 +268,6 @@ def main(connection: int) -> int:
     code = _run_step()
     try:
         _end(code)
-    except BaseException:  # noqa: BLE001, S110 - objects of the step run code when they end
+    except BaseException:  # noqa: S110 - objects of the step run code when they end
         pass  # The interpreter ends what is left.
     return code

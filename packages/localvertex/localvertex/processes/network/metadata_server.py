@@ -69,7 +69,7 @@ class MetadataServer:
         stopping = threading.Thread(target=self._server.shutdown, daemon=True)
         stopping.start()
         with suppress(OSError):
-            socket.create_connection(self._server.server_address[:2]).close()
+            socket.create_connection(("127.0.0.1", self._server.server_port)).close()
         stopping.join()
         self._server.server_close()
 

@@ -218,7 +218,7 @@ def finish(how: str) -> None:
     if "circle" in how:
         one, two = Reports("one"), Reports("two")
         one.other, two.other = two, one
-        json.left = Reports("in a module of the parent's") if "parent" in how else None
+        json.left = Reports("in a module of the parent's")
     if "files" in how:
         for name, owner in (("own", module), ("parent's", json)):
             owner.left_open = open(f"{name}.txt", "w")
@@ -226,8 +226,12 @@ def finish(how: str) -> None:
             owner.left_binary = open(f"{name}.bin", "wb")
             owner.left_binary.write(b"the last bytes")
     if "archive" in how:
+        import gzip
+        import io
         import zipfile
 
+        module.compressed = io.TextIOWrapper(gzip.GzipFile("own.gz", "w", mtime=0))
+        module.compressed.write("compressed")
         module.archive = zipfile.ZipFile("left.zip", "w")
         module.archive.writestr("a.txt", "content")
     if "log" in how:
@@ -259,6 +263,14 @@ def finish(how: str) -> None:
 
         libc = ctypes.CDLL(None)
         libc.puts(b"from C")
+    if "replaced" in how:
+
+        class Output:
+            write, flush = sys.stdout.write, sys.stdout.flush
+
+        sys.stdout = Output()
+        sys.modules["csv"] = type(sys)("csv")
+        sys.modules["csv"].end = Reports("in place of a module")
     if "closed" in how:
         atexit.register(sys.stdout.close)
     if "own libraries" in how:
@@ -300,6 +312,7 @@ def finishes(how: str) -> None:
         "library",
         "library, files, module, finalizer",
         "closed, files",
+        "replaced, files, module",
         "own libraries",
         "recursion",
         "excepthook, files, module",
