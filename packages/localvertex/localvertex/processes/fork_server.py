@@ -27,6 +27,7 @@ _OF_STEPS = dict(sys.modules)
 _NAMES = {name: frozenset(vars(each)) for name, each in _OF_STEPS.items()}
 
 # What follows is not in `sys.modules` of a step.
+import _ctypes  # noqa: E402, F401 - loaded once here, and not in each process
 import _io  # noqa: E402
 import _socket  # noqa: E402
 import _thread  # noqa: E402
@@ -45,6 +46,9 @@ _DONE = b"\1"
 
 _REQUEST, _LOG, _LIFELINE, _HOLDER, _NO_INPUT, _PERMISSION, _NUM_FIXED = range(7)
 """Descriptors of a request by their place; up to four namespaces follow, and what the supervisor only keeps open."""
+
+_FINDERS = [*sys.path_importer_cache.values()]
+"""A step forgets them; to free what they have read would copy the memory."""
 
 _MAX_FDS = 16
 
