@@ -240,9 +240,9 @@ def _lay_out(folder: str, layout: Iterable[tuple[str, str | bytes | None]]) -> N
         elif isinstance(content, str):
             os.symlink(content, path)
         else:
-            file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o777 if content.startswith(b"#!") else 0o666)
-            os.write(file, content)
-            os.close(file)
+            mode = 0o777 if content.startswith(b"#!") else 0o666
+            with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+                file.write(content)
 
 
 def create(folder: Path, base: Path | None = None, *, python: Interpreter = OWN, with_pip: bool = False) -> None:

@@ -24,11 +24,9 @@ if not sys.flags.no_site:
     # The executor defines its arguments before it imports the code of a step, and with the first argparse imports more.
     runpy.run_module(_MODULE, run_name="imports")["argparse"].ArgumentParser().add_argument("--first")
 _OF_STEPS = dict(sys.modules)
-_NAMES = {name: frozenset(vars(each)) for name, each in _OF_STEPS.items()}
 
 # What follows is not in `sys.modules` of a step.
 import _ctypes  # noqa: E402, F401 - loaded once here, and not in each process
-import _io  # noqa: E402
 import _socket  # noqa: E402
 import _thread  # noqa: E402
 import atexit  # noqa: E402
@@ -52,22 +50,17 @@ _FINDERS = [*sys.path_importer_cache.values()]
 
 _MAX_FDS = 16
 
-_SPECIAL = (
-    "path",
-    "argv",
-    "last_type",
-    "last_value",
-    "last_traceback",
-    "path_hooks",
-    "path_importer_cache",
-    "meta_path",
+_HARMLESS = frozenset(
+    "_asyncio _bisect _blake2 _bz2 _contextvars _csv _datetime _decimal _elementtree _hashlib _heapq _json _lzma _md5 "
+    "_opcode _pickle _posixsubprocess _queue _random _sha1 _sha2 _sha256 _sha3 _sha512 _socket _ssl _statistics "
+    "_struct _typing _uuid _zoneinfo array binascii cmath fcntl grp math pyexpat resource select unicodedata "
+    "zlib".split()
 )
-"""What the interpreter takes from `sys` before it ends the modules."""
+"""Python's own libraries in C whose objects only free memory at their end, or have a finalizer that can be seen."""
 
-_FILES = (_io.TextIOWrapper, _io.BufferedWriter, _io.BufferedRandom)
+_FUNCTION = type(runpy.run_module)
 
-_LIBRARIES = f"{os.path.dirname(os.__file__)}/lib-dynload/"
-"""Folder of Python's own libraries in C."""
+_INTERPRETERS = ("_xxsubinterpreters", "_interpreters")
 
 supervisor = type(sys)("supervisor")
 supervisor.__file__ = os.path.abspath(f"{__file__}/../supervisor.py")
@@ -192,86 +185,61 @@ def _become(request: "Any") -> None:
     sys.modules["__main__"] = main
 
 
-def _run_step() -> int:
-    """Run the step and return its exit code; what else it exits with is left to the interpreter."""
-    try:
-        runpy._run_module_as_main(_MODULE)  # type: ignore[attr-defined] # noqa: SLF001 - what `python -m` calls
-    except SystemExit as error:
-        if not isinstance(error.code, int | None):
-            raise
-        return error.code or 0
-    except BaseException as error:
-        # As in a new interpreter, without the frame of this function.
-        trace = error.__traceback__ and error.__traceback__.tb_next
-        sys.excepthook(type(error), error.with_traceback(trace), trace)
-        return 130 if isinstance(error, KeyboardInterrupt) else 1
-    return 0
+def _end(num_frozen: int) -> None:
+    """End the process of a step that has succeeded without clearing what it shares with its parent.
 
-
-def _end(code: int) -> None:
-    """End this process as an interpreter ends, but leave what its parent has imported: to clear it copies the memory.
-
-    That takes longer than the rest of a small step. This returns where only the interpreter itself ends all: with a
-    thread that still runs, a library in C, which may have something to do at the end, or a file that reports an error.
+    To clear it copies the memory, which takes longer than the rest of a small step. This does what an interpreter does
+    first at its end, and returns where it would do more than free memory: where a thread is left, or anything that does
+    something at its own end.
     """
-    own = [each for name, each in sys.modules.items() if _OF_STEPS.get(name) is not each]
-    modules = [each for each in own if isinstance(each, type(sys))]
-    if any(map(_is_foreign, modules)):
+    modules = [each for name, each in sys.modules.items() if _OF_STEPS.get(name) is not each]
+    if _thread._count() or sys.gettrace() or sys.getprofile() or any(map(_is_foreign, modules)):  # noqa: SLF001
         return
     sys.modules["threading"]._shutdown()  # noqa: SLF001 - the interpreter's first call
     atexit._run_exitfuncs()  # noqa: SLF001 - and its second
-    # The first counts also threads that `threading` does not know. In a circle of references, a file may end after the
-    # one that it writes to, so all are written before.
-    if _thread._count() or not _flush():  # noqa: SLF001
+    if gc.get_freeze_count() > num_frozen or any(map(_acts_at_its_end, gc.get_objects())):
         return
-    # As finalize_modules in CPython's pylifecycle.c does it: objects end with their last reference, then the newest
-    # modules are emptied first.
-    for name in _SPECIAL:
-        setattr(sys, name, None)
-    left = [ref(each) for each in modules]
-    for name in [name for name, each in sys.modules.items() if _OF_STEPS.get(name) is not each]:
-        del sys.modules[name]
-    del own, modules
-    gc.collect()
-    for module in filter(None, (each() for each in reversed(left))):
-        names = sorted(vars(module).keys() - {"__builtins__"}, key=lambda name: name[:1] != "_" or name[1:2] == "_")
-        vars(module).update(dict.fromkeys(names))
-    for name, each in _OF_STEPS.items():
-        if len(vars(each)) != len(_NAMES[name]):
-            vars(each).update(dict.fromkeys(vars(each).keys() - _NAMES[name]))
-    gc.collect()
-    if _flush():
-        os._exit(code)
-
-
-def _flush() -> bool:
-    """Write what is left in open files, also in those to which a module of the parent refers; return whether all is.
-
-    Only in plain files: those that compress would be other bytes.
-    """
-    is_done, standard = True, (sys.stdout, sys.stderr)
-    for file in (*(each for each in gc.get_objects() if type(each) in _FILES), *standard):
-        try:
-            raw = getattr(getattr(file, "buffer", file), "raw", None)
-            if not file.closed and (type(raw) is _io.FileIO or file in standard):
-                file.flush()
-        except Exception:
-            is_done = False
-    return is_done
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
 
 
 def _is_foreign(module: "Any") -> bool:
-    """Return whether a module is a library in C that is not Python's own, or may call any."""
-    is_library = type(vars(module).get("__loader__")) is ExtensionFileLoader
-    return is_library and (module.__name__ == "_ctypes" or not module.__file__.startswith(_LIBRARIES))
+    """Return whether a module is a library in C that may do something when the process ends, or that is not known."""
+    loader, name = vars(module).get("__loader__"), vars(module).get("__name__")
+    return (type(loader) is ExtensionFileLoader and name not in _HARMLESS) or name in _INTERPRETERS
+
+
+def _acts_at_its_end(each: object) -> bool:
+    """Return whether an object that the parent does not have, or one of its class, does something at its end."""
+    kind = type(each)
+    if issubclass(kind, ref):
+        # Of the parent's modules, `logging` and `abc` have such references, which only forget what has ended.
+        callback = each.__callback__  # type: ignore[attr-defined]
+        is_known = isinstance(callback, _FUNCTION) and callback.__module__ in _OF_STEPS
+        return not (callback is None or is_known or type(getattr(callback, "__self__", None)) is ref)
+    return hasattr(kind, "__del__") or (issubclass(kind, type) and hasattr(each, "__del__"))
 
 
 def main(connection: int) -> int:
     """Answer the requests of a socket, and run the step in the process of each; return the step's exit code."""
     _become(_serve(_socket.socket(fileno=connection)))
-    code = _run_step()
+    num_frozen = gc.get_freeze_count()
     try:
-        _end(code)
-    except BaseException:  # noqa: S110 - objects of the step run code when they end
-        pass  # The interpreter ends what is left.
-    return code
+        runpy._run_module_as_main(_MODULE)  # type: ignore[attr-defined] # noqa: SLF001 - what `python -m` calls
+        try:
+            _end(num_frozen)
+        except BaseException:  # noqa: S110 - a signal may arrive, and what `atexit` calls is the program's
+            pass
+    except SystemExit:
+        raise
+    except BaseException as error:
+        # As in a new interpreter, without the frame of this function.
+        trace = error.__traceback__ and error.__traceback__.tb_next
+        sys.last_type, sys.last_value, sys.last_traceback = type(error), error.with_traceback(trace), trace
+        sys.excepthook(type(error), error, trace)
+        return 130 if isinstance(error, KeyboardInterrupt) else 1
+    finally:
+        # At its end, the interpreter looks at all objects.
+        gc.unfreeze()
+    return 0

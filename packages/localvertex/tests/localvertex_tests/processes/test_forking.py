@@ -199,6 +199,7 @@ def finish(how: str) -> None:
     import threading
     import time
     import weakref
+    from typing import Any
 
     class Reports:
         """Reports its end, and what it still finds then."""
@@ -271,6 +272,32 @@ def finish(how: str) -> None:
         sys.stdout = Output()
         sys.modules["csv"] = type(sys)("csv")
         sys.modules["csv"].end = Reports("in place of a module")
+    if "handler" in how:
+        import bz2
+        import codecs
+        import signal
+
+        module.archive = bz2.open("left.bz2", "wt")
+        module.archive.write("compressed")
+        signal.signal(signal.SIGTERM, lambda *_: module)
+        codecs.register(lambda _: module and None)
+    if "callback" in how:
+        module.told, module.teller = Reports, weakref.ref(Reports, lambda _: print("told", flush=True))
+        module.slots = type("Slots", (), {"__slots__": (), "__del__": lambda _: print("slots", flush=True)})()
+    if "generator" in how:
+
+        def generator() -> Any:
+            try:
+                yield
+            finally:
+                print("a generator has ended", flush=True)
+
+        module.started = generator()
+        next(module.started)
+    if "parent" in how:
+        logging = sys.modules["logging"]
+        logging.getLogger("left").addFilter(lambda _: module)
+        module.left_in_parent = Reports("what a module of the parent refers to")
     if "closed" in how:
         atexit.register(sys.stdout.close)
     if "own libraries" in how:
@@ -309,7 +336,11 @@ def finishes(how: str) -> None:
         "daemon thread, files",
         "library",
         "library, files, module, finalizer",
-        "closed, files",
+        "closed, files, module",
+        "handler",
+        "callback",
+        "generator",
+        "files, parent",
         "replaced, files, module",
         "own libraries",
         "recursion",
