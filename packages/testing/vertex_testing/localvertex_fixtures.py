@@ -121,9 +121,11 @@ def start_run(compiled: Compile, tmp_path: Path) -> Iterator[StartRun]:
     """Run a pipeline function in the test's folder, in a process that the test may stop."""
     started: list[Process] = []
 
-    def start(pipeline: Any, *options: str, **variables: str) -> Process:
+    def start(
+        pipeline: Any, *options: str, program: tuple[str, ...] = ("-m", "localvertex"), **variables: str
+    ) -> Process:
         new = [str(compiled(pipeline)), "--run-id", "stopped"] if pipeline else []
-        words = ["-m", "localvertex", "run", *new, *options]
+        words = [*program, "run", *new, *options]
         started.append(LOCALVERTEX.start(words, cwd=tmp_path, env=os.environ | variables))
         return started[-1]
 
