@@ -105,6 +105,7 @@ class Forks:
         *,
         cwd: Path | None = None,
         env: Mapping[str, str] | None = None,
+        stdin: int = subprocess.DEVNULL,
         stdout: int = subprocess.PIPE,
         stderr: int = subprocess.STDOUT,
         has_own_interpreter: bool = False,
@@ -115,6 +116,7 @@ class Forks:
             words: The command without `python`.
             cwd: Its working directory; None: this one.
             env: All its variables; None: those of this process.
+            stdin: A descriptor, or `subprocess.DEVNULL`.
             stdout: A descriptor, or `subprocess.PIPE`.
             stderr: A descriptor, `subprocess.PIPE` or `subprocess.STDOUT`.
             has_own_interpreter: Whether it is no fork, as if a variable is read when Python starts.
@@ -122,16 +124,17 @@ class Forks:
         command, env = [*map(str, words)], dict(os.environ if env is None else env)
         if has_own_interpreter or _early(env) != _early(_ENVIRONMENT):
             full = [sys.executable, *command]
-            return subprocess.Popen(full, cwd=cwd, env=env, stdout=stdout, stderr=stderr, text=True)
+            return subprocess.Popen(full, cwd=cwd, env=env, stdin=stdin, stdout=stdout, stderr=stderr, text=True)
         pipes = [os.pipe() if each == subprocess.PIPE else None for each in (stdout, stderr)]
-        streams = [pipe[1] if pipe else given for pipe, given in zip(pipes, (stdout, stderr), strict=True)]
-        streams[1] = streams[0] if stderr == subprocess.STDOUT else streams[1]
+        outputs = [pipe[1] if pipe else given for pipe, given in zip(pipes, (stdout, stderr), strict=True)]
+        outputs[1] = outputs[0] if stderr == subprocess.STDOUT else outputs[1]
         status, its_status = os.pipe()
-        with self._lock, tempfile.TemporaryFile() as request:
+        with self._lock, tempfile.TemporaryFile() as request, open(os.devnull, "rb") as nothing:
             request.write(json.dumps([*command, str(cwd or Path.cwd()), env]).encode())
             request.seek(0)
+            streams = [nothing.fileno() if stdin == subprocess.DEVNULL else stdin, *outputs]
             connection = self._connection = self._connection or self._started()
-            socket.send_fds(connection, [b"\1"], [request.fileno(), *streams, its_status])
+            socket.send_fds(connection, [b"\1"], [request.fileno(), its_status, *streams])
             pid = int.from_bytes(connection.recv(8), "big")
         for fd in (its_status, *(pipe[1] for pipe in pipes if pipe)):
             os.close(fd)
@@ -166,27 +169,25 @@ def _early(env: Mapping[str, str]) -> dict[str, str]:
 def _next_program(connection: socket.socket) -> list[Any]:
     """Fork a process per request; return its request there, and nothing here, at the end of the test run."""
     while True:
-        data, fds, _, _ = socket.recv_fds(connection, 1, 4)
+        data, fds, _, _ = socket.recv_fds(connection, 1, 5)
         if not data:
             return []
+        (content, status), streams = fds[:2], fds[2:]
         # The process in between waits for the program, which may be stopped and continued.
         reading, writing = os.pipe()
-        between = os.fork()
-        if between == 0:
+        if os.fork() == 0:
             if (pid := os.fork()) == 0:
-                for fd in (reading, writing, fds[3], connection.fileno()):
-                    os.close(fd)
-                with open(fds[0], "rb") as file:
+                with open(content, "rb") as file:
                     request: list[Any] = json.load(file)
-                for number, fd in enumerate(fds[1:3], 1):
+                for number, fd in enumerate(streams):
                     os.dup2(fd, number)
-                for fd in {*fds[1:3]}:
+                for fd in (reading, writing, status, connection.fileno(), *streams):
                     os.close(fd)
                 return request
             os.write(writing, pid.to_bytes(8, "big"))
-            for fd in (*fds[:3], reading, writing, connection.fileno()):
+            for fd in (reading, writing, content, connection.fileno(), *streams):
                 os.close(fd)
-            os.write(fds[3], os.waitpid(pid, 0)[1].to_bytes(8, "big"))
+            os.write(status, os.waitpid(pid, 0)[1].to_bytes(8, "big"))
             os._exit(0)
         for fd in (*fds, writing):
             os.close(fd)
@@ -206,6 +207,10 @@ def _run(*request: Any) -> None:
     if "numpy" in sys.modules:
         # Unlike `random`, it does not do so in a fork.
         importlib.import_module("numpy").random.seed()
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if os.isatty(number):
+            stream = open(number, "w" if number else "r", buffering=1, encoding="utf-8", closefd=False)
+            setattr(sys, name, stream)
     sys.orig_argv = [sys.executable, *words]
     kind, *rest = words
     if kind == "-m":
