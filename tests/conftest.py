@@ -1,6 +1,7 @@
 """Shared by the tests of the pipeline: the checkout's paths, prepared data and compiled files."""
 
 import pathlib
+import py_compile
 import shlex
 import subprocess
 import sys
@@ -25,7 +26,8 @@ def repository() -> pathlib.Path:
 def gcloud_folder(repository: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     """A folder for PATH with the fake gcloud."""
     gcloud = tmp_path_factory.mktemp("bin") / "gcloud"
-    program = repository / "tests" / "support" / "gcloud.py"
+    program = gcloud.with_name("gcloud.pyc")
+    py_compile.compile(str(repository / "tests" / "support" / "gcloud.py"), str(program), doraise=True)
     gcloud.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -I -S {shlex.quote(str(program))} "$@"\n')
     gcloud.chmod(0o755)
     return gcloud.parent

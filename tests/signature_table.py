@@ -25,7 +25,7 @@ IMAGE_SIZES = (32, 96)
 def difference(data: bytes, image_size: int) -> tuple[int, float] | None:
     """Return by how many levels the pixels differ from those of training, at most and on average; None: refused."""
     try:
-        found = _signature(image_size)(tf.constant([data]))[0].numpy().astype(int)
+        found = signature(image_size)(tf.constant([data]))[0].numpy().astype(int)
     # TensorFlow's binding fails on messages that quote bytes of the file.
     except (tf.errors.InvalidArgumentError, UnicodeDecodeError):
         return None
@@ -34,7 +34,7 @@ def difference(data: bytes, image_size: int) -> tuple[int, float] | None:
 
 
 @functools.cache
-def _signature(image_size: int) -> tf.types.experimental.GenericFunction:
+def signature(image_size: int) -> tf.types.experimental.GenericFunction:
     return tf.function(
         lambda data: serving.decode_and_resize(data, image_size),
         input_signature=[tf.TensorSpec([None], tf.string)],

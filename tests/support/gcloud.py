@@ -6,10 +6,13 @@ GCLOUD_SAYS a command whose output it replaces with GCLOUD_TEXT.
 
 import json
 import os
-import pathlib
 import re
 import sys
-from typing import Any, NoReturn
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    # It is started a thousand times, and typing and pathlib are a third of its start.
+    from typing import Any, NoReturn
 
 DIGEST = "sha256:" + "d" * 64
 NUMBERS = {"my-project": "111111111111", "other-project": "222222222222"}
@@ -47,7 +50,7 @@ for _group in _GROUPS:
         _FLAGS[f"{_group} {_verb}-iam-policy-binding"] = _where | _BINDING
 
 
-def empty() -> dict[str, Any]:
+def empty() -> "dict[str, Any]":
     """Return the state of a world in which nothing was created yet."""
     kinds = ("buckets", "repositories", "accounts", "images", "policies")
     return {"calls": [], "services": [], **{kind: {} for kind in kinds}}
@@ -56,33 +59,35 @@ def empty() -> dict[str, Any]:
 class _Gcloud:
     """One command on the state; a method per command, and what it returns is printed as JSON."""
 
-    def __init__(self, command: str, thing: str, rest: list[str], flags: dict[str, str], state: dict[str, Any]) -> None:
+    def __init__(
+        self, command: str, thing: str, rest: list[str], flags: dict[str, str], state: "dict[str, Any]"
+    ) -> None:
         self.command, self.thing, self.rest, self.flags, self.state = command, thing, rest, flags, state
         kinds = ("bucket", "repositor", "account", "secret")
         self.kind = next((kind for kind in kinds if kind in command), "project")
 
-    def refuse(self, message: str, code: int = 1) -> NoReturn:
+    def refuse(self, message: str, code: int = 1) -> "NoReturn":
         print(f"ERROR: (gcloud.{self.command.replace(' ', '.')}) {message}", file=sys.stderr)
         sys.exit(code)
 
-    def run(self) -> Any:
+    def run(self) -> "Any":
         verb = self.command.rpartition(" ")[2]
         if verb.endswith(("-iam-policy", "-iam-policy-binding")):
             return self.policy(verb)
         return getattr(self, self.command.replace(" ", "_").replace("-", "_"))()
 
-    def projects_describe(self) -> Any:
+    def projects_describe(self) -> "Any":
         if self.thing != _MINE:
             self.refuse(f"[me] does not have permission to access projects instance [{self.thing}]")
         return {"projectId": _MINE, "projectNumber": NUMBERS[_MINE], "lifecycleState": "ACTIVE"}
 
-    def services_list(self) -> Any:
+    def services_list(self) -> "Any":
         return [{"config": {"name": name}, "state": "ENABLED"} for name in self.state["services"]]
 
     def services_enable(self) -> None:
         self.state["services"] += [self.thing, *self.rest]
 
-    def bucket(self) -> dict[str, Any]:
+    def bucket(self) -> "dict[str, Any]":
         found = self.state["buckets"].get(self.thing)
         if found is None:
             self.refuse(f"{self.thing} not found: 404.")
@@ -103,7 +108,7 @@ class _Gcloud:
             "flags": sorted(set(self.flags) - {"project", "location"}),
         }
 
-    def storage_buckets_describe(self) -> Any:
+    def storage_buckets_describe(self) -> "Any":
         found = self.bucket()
         shown = {"name": self.thing.removeprefix("gs://"), "location": found["location"]}
         # Labels are absent, not empty, where there are none; only --raw has the owner.
@@ -123,7 +128,7 @@ class _Gcloud:
         found["labels"].update(_pairs(self.flags["update-labels"]))
         self.state["buckets"][self.thing] = found | {"metageneration": found.get("metageneration", 2) + 1}
 
-    def storage_objects_list(self) -> Any:
+    def storage_objects_list(self) -> "Any":
         # gs://bucket alone lists only what is not in a folder.
         self.thing, deep, _ = self.thing.partition("/**")
         return [{"name": f"a/{number}"} for number in range(self.bucket()["objects"])] if deep else []
@@ -145,14 +150,14 @@ class _Gcloud:
             self.refuse("PERMISSION_DENIED: Artifact Registry API has not been used in project my-project before")
         self.state["repositories"][self.repository] = {"labels": _pairs(self.flags.get("labels", ""))}
 
-    def artifacts_repositories_describe(self) -> Any:
+    def artifacts_repositories_describe(self) -> "Any":
         found = self.state["repositories"].get(self.repository)
         if found is None:
             self.refuse("NOT_FOUND: Requested entity was not found.")
         project, location, name = self.repository.split("/")
         return {"name": f"projects/{project}/locations/{location}/repositories/{name}", "format": "DOCKER", **found}
 
-    def artifacts_repositories_list(self) -> Any:
+    def artifacts_repositories_list(self) -> "Any":
         if self.flags["location"] != "all":
             self.refuse("this stand-in lists all locations only", code=2)
         hidden = os.environ.get("GCLOUD_REGION_DOWN")
@@ -175,7 +180,7 @@ class _Gcloud:
         self.artifacts_repositories_describe()
         del self.state["repositories"][self.repository]
 
-    def artifacts_docker_images_describe(self) -> Any:
+    def artifacts_docker_images_describe(self) -> "Any":
         if self.thing not in self.state["images"]:
             self.refuse("Image not found.\n\nA valid container image has the format of LOCATION-docker.DOMAIN/...")
         return {"image_summary": {"digest": self.state["images"][self.thing]}}
@@ -198,7 +203,7 @@ class _Gcloud:
             self.refuse(f"Resource in projects [my-project] is the subject of a conflict: {email} already exists")
         self.state["accounts"][email] = {"description": self.flags.get("description", "")}
 
-    def iam_service_accounts_describe(self) -> Any:
+    def iam_service_accounts_describe(self) -> "Any":
         found = self.state["accounts"].get(self.thing)
         if found is None:
             self.refuse("NOT_FOUND: Unknown service account.")
@@ -217,7 +222,7 @@ class _Gcloud:
         gone = text.replace(f"serviceAccount:{self.thing}", f"deleted:serviceAccount:{self.thing}?uid=1")
         self.state["policies"] = json.loads(gone)
 
-    def policy(self, verb: str) -> Any:
+    def policy(self, verb: str) -> "Any":
         key = self.repository if self.kind == "repositor" else self.thing
         bindings = self.state["policies"].setdefault(f"{self.kind} {key}", [])
         if verb == "get-iam-policy":
@@ -244,13 +249,20 @@ def _pairs(text: str) -> dict[str, str]:
     return dict(pair.split("=", 1) for pair in text.split(",") if pair)
 
 
+def _write(state: "dict[str, Any]") -> None:
+    with open(os.environ["GCLOUD_STATE"], "w") as file:
+        json.dump(state, file)
+
+
 def _main() -> None:
-    file = pathlib.Path(os.environ["GCLOUD_STATE"])
-    state = json.loads(file.read_text()) if file.exists() else empty()
+    state = empty()
+    if os.path.exists(os.environ["GCLOUD_STATE"]):
+        with open(os.environ["GCLOUD_STATE"]) as file:
+            state = json.load(file)
     words = [word for word in sys.argv[1:] if not word.startswith("--")]
     flags = dict(word[2:].partition("=")[::2] for word in sys.argv[1:] if word.startswith("--"))
     state["calls"].append(sys.argv[1:])
-    file.write_text(json.dumps(state))
+    _write(state)
     line = " ".join(words)
     command = max((known for known in _FLAGS if f"{line} ".startswith(f"{known} ")), key=len, default="")
     thing, *rest = [*words[len(command.split()) :], ""]
@@ -265,7 +277,7 @@ def _main() -> None:
     try:
         answer = gcloud.run()
     finally:
-        file.write_text(json.dumps(state))
+        _write(state)
     if re.search(os.environ.get("GCLOUD_SAYS") or "nothing", line):
         print(os.environ["GCLOUD_TEXT"])
     elif answer is not None:

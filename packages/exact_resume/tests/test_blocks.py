@@ -10,7 +10,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -25,6 +24,8 @@ from exact_resume import EarlyStopping, InputError, RunError
 from exact_resume.checkpoints import checkpoints, manifest, result_file
 from exact_resume.checkpoints.checkpoints import Best
 from exact_resume.events import log as event_log
+from vertex_testing.forks import Process
+from vertex_testing.programs import TRAININGS
 
 PROGRAM = """
 import os, random, signal, sys
@@ -65,13 +66,12 @@ print(weights.tobytes().hex(), random.random(), np.random.random())
 """
 
 
-def start(program: Path, folder: Path, *faults: str, **environment: str) -> "subprocess.Popen[str]":
-    words = [sys.executable, str(program), str(folder), *faults]
-    pipe = subprocess.PIPE
-    return subprocess.Popen(words, stdout=pipe, stderr=pipe, text=True, env={**os.environ, **environment})
+def start(program: Path, folder: Path, *faults: str, **environment: str) -> Process:
+    env = {**os.environ, **environment}
+    return TRAININGS.start([program, folder, *faults], env=env, stderr=subprocess.PIPE)
 
 
-def ended(process: "subprocess.Popen[str]") -> tuple[int, str, str]:
+def ended(process: Process) -> tuple[int, str, str]:
     stdout, stderr = process.communicate(timeout=120)
     return process.returncode, stdout, stderr
 

@@ -19,6 +19,8 @@ import exact_resume
 from exact_resume import InputError, Sampler, Stopped
 from exact_resume.checkpoints import checkpoints, result_file
 from exact_resume.events import log as event_log
+from vertex_testing.forks import Process
+from vertex_testing.programs import TRAININGS
 from vertex_testing.small_disk import RunOnDisk, run_on_disk as run_on_disk
 
 PROGRAM = """
@@ -64,12 +66,11 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def start(program: Path, folder: Path, seconds: float = 0.0) -> "subprocess.Popen[str]":
-    words = [sys.executable, str(program), str(folder), str(seconds)]
-    return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+def start(program: Path, folder: Path, seconds: float = 0.0) -> Process:
+    return TRAININGS.start([program, folder, str(seconds)], stderr=subprocess.PIPE)
 
 
-def finish(process: "subprocess.Popen[str]") -> tuple[int, str, str]:
+def finish(process: Process) -> tuple[int, str, str]:
     stdout, stderr = process.communicate(timeout=120)
     return process.returncode, stdout, stderr
 
@@ -92,7 +93,7 @@ def seen(folder: Path) -> dict[int, str]:
     return found
 
 
-def wait_for_step(folder: Path, step: int, process: "subprocess.Popen[str]", num_seen: int = 0) -> None:
+def wait_for_step(folder: Path, step: int, process: Process, num_seen: int = 0) -> None:
     """Wait until a step is reached, not counting the first `num_seen` characters of what earlier starts noted."""
     path = folder.with_name(folder.name + ".seen")
     for _ in range(12_000):

@@ -13,6 +13,7 @@ import pytest
 from exact_resume import InputError
 from exact_resume.__main__ import main
 from exact_resume.rehearsal import Tracer
+from vertex_testing.programs import TRAININGS
 
 PAGES = Path(__file__).parents[1]
 HEAD = """
@@ -208,20 +209,12 @@ REFUSED = {
 
 def rehearse(program: Path, tmp_path: Path) -> tuple[int, str]:
     """Rehearse in a folder of its own; return exit code and output."""
-    words = [
-        sys.executable,
-        "-m",
-        "exact_resume",
-        "rehearse",
-        "--",
-        sys.executable,
-        str(program),
-        str(tmp_path / "run"),
-    ]
-    done = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path)
+    words = ["-m", "exact_resume", "rehearse", "--", sys.executable, program, tmp_path / "run"]
+    process = TRAININGS.start(words, cwd=tmp_path, stderr=subprocess.PIPE)
+    stdout, stderr = process.communicate(timeout=600)
     # Neither the folder of the run nor a file that the end of the program writes.
     assert not list(tmp_path.glob("run*"))
-    return done.returncode, done.stdout + done.stderr
+    return process.wait(), stdout + stderr
 
 
 def by_speed(loops: Iterable[str]) -> list[Any]:

@@ -7,7 +7,6 @@ import random
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,6 +17,8 @@ from exact_resume import Sampler
 from exact_resume.checkpoints import checkpoints, result_file
 from exact_resume.events import log as event_log
 from vertex_testing.cloud_storage.server import CloudStorage
+from vertex_testing.forks import Process
+from vertex_testing.programs import TRAININGS
 
 PROGRAM = """
 import os, random, sys, time
@@ -70,11 +71,11 @@ class Job:
     def __init__(self, program: Path, folder: Path) -> None:
         self.folder = folder
         self._program, self._num_starts = program, 0
-        self.processes: list[subprocess.Popen[str]] = []
+        self.processes: list[Process] = []
 
     def start(
         self, count: int, *faults: dict[str, str], place: Callable[[int, int], dict[str, str]] | None = None
-    ) -> list["subprocess.Popen[str]"]:
+    ) -> list[Process]:
         """Start workers, each with environment variables of its own."""
         self._num_starts += 1
         self._num_seen = {path: len(path.read_text()) for path in self.folder.parent.glob(f"{self.folder.name}.seen-*")}
@@ -83,9 +84,8 @@ class Job:
         for rank in range(count):
             env = os.environ | (place or torch)(rank, count) | {"NUMBER": str(rank)}
             env |= faults[rank] if rank < len(faults) else {}
-            words = [sys.executable, str(self._program), str(self.folder), barrier]
-            pipe = subprocess.PIPE
-            started.append(subprocess.Popen(words, env=env, stdout=pipe, stderr=pipe, text=True))
+            words = [self._program, self.folder, barrier]
+            started.append(TRAININGS.start(words, env=env, stderr=subprocess.PIPE))
             self.processes.append(started[-1])
         return started
 
@@ -131,7 +131,7 @@ def vertex(rank: int, count: int) -> dict[str, str]:
     return {"CLUSTER_SPEC": json.dumps({"cluster": cluster, "task": task}), "CLOUD_ML_JOB_ID": "7"}
 
 
-def finish(processes: list["subprocess.Popen[str]"]) -> tuple[list[int], list[str], list[str]]:
+def finish(processes: list[Process]) -> tuple[list[int], list[str], list[str]]:
     """Return exit codes (134: SIGABRT), outputs and messages."""
     texts = [process.communicate(timeout=120) for process in processes]
     codes = [134 if process.returncode == -signal.SIGABRT else process.returncode for process in processes]

@@ -14,7 +14,9 @@ import localvertex
 from localvertex.__main__ import main
 from localvertex.containers.choice import Choice
 from localvertex.containers.options import ContainerOptions
+from vertex_testing.forks import Process
 from vertex_testing.in_process import call
+from vertex_testing.programs import LOCALVERTEX
 from vertex_testing.runs import Command, Compile, Execute, FindTask, ReadLog, StartRun
 from vertex_testing.server import Server
 
@@ -117,21 +119,14 @@ def command_process(tmp_path: Path) -> Command:
 @pytest.fixture
 def start_run(compiled: Compile, tmp_path: Path) -> Iterator[StartRun]:
     """Run a pipeline function in the test's folder, in a process that the test may stop."""
-    started: list[subprocess.Popen[str]] = []
+    started: list[Process] = []
 
-    def start(pipeline: Any, *options: str, **variables: str) -> subprocess.Popen[str]:
+    def start(
+        pipeline: Any, *options: str, program: tuple[str, ...] = ("-m", "localvertex"), **variables: str
+    ) -> Process:
         new = [str(compiled(pipeline)), "--run-id", "stopped"] if pipeline else []
-        words = [sys.executable, "-m", "localvertex", "run", *new, *options]
-        started.append(
-            subprocess.Popen(
-                words,
-                cwd=tmp_path,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                env=os.environ | variables,
-            )
-        )
+        words = [*program, "run", *new, *options]
+        started.append(LOCALVERTEX.start(words, cwd=tmp_path, env=os.environ | variables))
         return started[-1]
 
     yield start

@@ -5,6 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from vertex_testing.forks import Process
+
 STEP = {"base_image": "python:3.11", "install_kfp_package": False}
 """Arguments of `@dsl.component` for a step that installs nothing."""
 
@@ -26,7 +28,7 @@ ReadLog = Callable[[Record, dict[str, Any]], str]
 Command = Callable[..., subprocess.CompletedProcess[str]]
 """Takes arguments of `python -m localvertex`; returns what a shell would see."""
 
-StartRun = Callable[..., subprocess.Popen[str]]
+StartRun = Callable[..., Process]
 """Takes a pipeline function, and options and variables of `run`; returns the process of the run `stopped`.
 
 Without a function, the options resume a run.

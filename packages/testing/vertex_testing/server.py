@@ -1,12 +1,9 @@
 """`python -m localvertex serve` as a separate process."""
 
 import contextlib
-import os
 import re
 import resource
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,17 +11,25 @@ from typing import Any, Self
 
 import requests
 
+from vertex_testing.programs import LOCALVERTEX
+
 PARENT = "projects/local-project/locations/us-central1"
 
 
 class Server:
     """`python -m localvertex serve` over a work folder."""
 
-    def __init__(self, work_dir: Path, *options: str, program: tuple[str, ...] = ("-m", "localvertex")) -> None:
+    def __init__(
+        self,
+        work_dir: Path,
+        *options: str,
+        program: tuple[str, ...] = ("-m", "localvertex"),
+        has_own_interpreter: bool = False,
+    ) -> None:
         self.work_dir, self._log = work_dir, work_dir.parent / f"serve-{time.monotonic_ns()}.log"
-        words = [sys.executable, *program, "serve", "--port", "0", "--work-dir", str(work_dir), *options]
+        words = [*program, "serve", "--port", "0", "--work-dir", str(work_dir), *options]
         with self._log.open("w") as log:
-            self.process = subprocess.Popen(words, stdout=log, stderr=subprocess.STDOUT, env=dict(os.environ))
+            self.process = LOCALVERTEX.start(words, stdout=log.fileno(), has_own_interpreter=has_own_interpreter)
         wait_until(lambda: self.process.poll() is not None or "in a browser: " in self.text)
         found = re.search(r"http://127\.0\.0\.1:\d+", self.text)
         assert found, self.text
@@ -105,8 +110,9 @@ class Server:
 
 def wait_until(condition: Callable[[], Any], *, timeout_seconds: float = 240) -> Any:
     """Wait until a condition holds and return its value."""
-    deadline = time.monotonic() + timeout_seconds
+    deadline, pause = time.monotonic() + timeout_seconds, 0.01
     while not (value := condition()):
         assert time.monotonic() < deadline, f"the condition did not hold within {timeout_seconds} s"
-        time.sleep(0.1)
+        time.sleep(pause)
+        pause = min(1.5 * pause, 0.1)
     return value

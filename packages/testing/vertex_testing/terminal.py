@@ -7,10 +7,14 @@ import re
 import select
 import struct
 import subprocess
+import sys
 import termios
 import time
 from collections.abc import Sequence
 from pathlib import Path
+
+from vertex_testing.forks import Process
+from vertex_testing.programs import LOCALVERTEX
 
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _LINE_END = re.compile(r"\r*\n|\r")
@@ -24,14 +28,13 @@ class Terminal:
         self._parent, child = pty.openpty()
         fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", _HEIGHT, width, 0, 0))
         env = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
-        self.process = subprocess.Popen(
-            list(map(str, words)),
-            cwd=cwd,
-            stdin=child,
-            stdout=child,
-            stderr=child,
-            env=env | {"TERM": "xterm"} | variables,
-        )
+        env |= {"TERM": "xterm"} | variables
+        self.process: Process
+        if [*words[:3]] == [sys.executable, "-m", "localvertex"]:
+            self.process = LOCALVERTEX.start(words[1:], cwd=cwd, env=env, stdin=child, stdout=child)
+        else:
+            given = [*map(str, words)]
+            self.process = subprocess.Popen(given, cwd=cwd, env=env, stdin=child, stdout=child, stderr=child, text=True)
         os.close(child)
         self.written = b""
 

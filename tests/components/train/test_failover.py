@@ -3,17 +3,18 @@
 import json
 import os
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from subprocess import PIPE
 from typing import Any
 
 import pytest
 
 from exact_resume.files import storage
 from localvertex._base import step_endpoint
+from vertex_testing.forks import Forks, Process
 from vertex_testing.server import Server
 
 ROOT = Path(__file__).parents[3]
@@ -21,19 +22,19 @@ SPOT = {"machine_type": "n1-standard-4", "scheduling_strategy": "SPOT"}
 STANDARD = {"machine_type": "n1-standard-4", "scheduling_strategy": "STANDARD"}
 ELSEWHERE = {**STANDARD, "region": "europe-west4"}
 
-RUN = "import json, sys; from components.train.on_candidates import train; train(**json.load(sys.stdin))"
+RUN = "import json, sys; from components.train.on_candidates import train; train(**json.load(open(sys.argv[1])))"
+# Google's client takes a second of processor time to import.
+STEPS = Forks("google.cloud.aiplatform_v1", "components.train.on_candidates")
 
-Step = Callable[..., subprocess.Popen[str]]
+Step = Callable[..., Process]
 
 
 @pytest.fixture
 def start(server: Server, reachable: None, tmp_path: Path) -> Iterator[Step]:
     """Start the step `train` of a task with a program, as its container does."""
-    steps: list[subprocess.Popen[str]] = []
+    steps: list[Process] = []
 
-    def start_step(
-        program: str, *candidates: dict[str, Any], task: str = "7", **settings: Any
-    ) -> subprocess.Popen[str]:
+    def start_step(program: str, *candidates: dict[str, Any], task: str = "7", **settings: Any) -> Process:
         limits = {"timeout_seconds": 600, "fallbacks": [SPOT], "max_preemptions": 3, "preemption_window_seconds": 60}
         pools = [{"container_spec": {"image_uri": "any/image", "command": [sys.executable, "-c"], "args": [program]}}]
         inputs = {
@@ -57,16 +58,8 @@ def start(server: Server, reachable: None, tmp_path: Path) -> Iterator[Step]:
             "settings": {**limits, **settings},
         }
         (tmp_path / "inputs.json").write_text(json.dumps(inputs))
-        with (tmp_path / "inputs.json").open() as given:
-            step = subprocess.Popen(
-                [sys.executable, "-c", RUN],
-                stdin=given,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-                cwd=ROOT,
-                env=os.environ | {step_endpoint.MARKER: str(tmp_path)},
-            )
+        env = os.environ | {step_endpoint.MARKER: str(tmp_path)}
+        step = STEPS.start(["-c", RUN, str(tmp_path / "inputs.json")], cwd=ROOT, env=env, stdout=PIPE, stderr=PIPE)
         steps.append(step)
         return step
 

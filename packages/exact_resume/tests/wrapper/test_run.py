@@ -21,7 +21,9 @@ from exact_resume.checkpoints import result_file, seal
 from exact_resume.events import log as event_log
 from exact_resume.files import storage
 from vertex_testing.cloud_storage.server import CloudStorage
+from vertex_testing.forks import Process
 from vertex_testing.processes import have_ended
+from vertex_testing.programs import TRAININGS
 from vertex_testing.small_disk import RunOnDisk, run_on_disk as run_on_disk
 
 TRAIN = """
@@ -63,18 +65,16 @@ class Wrapped:
         self.options = ["--whole=rename:step-*.txt", "--progress=step (?P<step>\\d+) loss (?P<loss>\\S+)"]
         self.directory = "kept"
         self.environment: dict[str, str] = {}
-        self._started: list[subprocess.Popen[str]] = []
+        self._started: list[Process] = []
         (folder / "train.py").write_text(TRAIN)
 
-    def start(self, *command: str) -> "subprocess.Popen[str]":
-        words = [sys.executable, "-m", "exact_resume", "--checkpoint-directory", self.directory, "--watch=own"]
-        process = subprocess.Popen(
+    def start(self, *command: str) -> Process:
+        words = ["-m", "exact_resume", "--checkpoint-directory", self.directory, "--watch=own"]
+        process = TRAININGS.start(
             [*words, *self.options, "--", *(command or (sys.executable, "train.py", "20", "0.02"))],
             cwd=self.folder,
             env={**os.environ, "NO_GCE_CHECK": "1", **self.environment},
-            stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            text=True,
         )
         self._started.append(process)
         return process
@@ -134,12 +134,12 @@ def until(condition: Callable[[], Any]) -> Any:
     return found
 
 
-def children(process: "subprocess.Popen[str]") -> list[psutil.Process]:
+def children(process: Process) -> list[psutil.Process]:
     """Return the guard, the command and all that it started."""
     return psutil.Process(process.pid).children(recursive=True)
 
 
-def wait_for_command(process: "subprocess.Popen[str]") -> list[psutil.Process]:
+def wait_for_command(process: Process) -> list[psutil.Process]:
     """Return the guard and the command once both run; nothing if the run was finished before."""
     until(lambda: process.poll() is not None or len(children(process)) > 1)
     return [] if process.poll() is not None else children(process)

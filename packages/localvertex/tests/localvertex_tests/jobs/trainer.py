@@ -102,9 +102,10 @@ step, weights = json.loads(saved.read_text()) if saved.exists() else (0, 0)
 num_earlier = events.read_text().count('"event": "start"') if events.exists() else 0
 last_step = stays[num_earlier] if num_earlier < len(stays) else math.inf
 write("start", num_steps=num_steps, pid=os.getpid())
-if step:
-    write("restore", step=step, seconds=0.0)
 peers = connect()
+if step:
+    # Only a process with peers has restored: one that is frozen before is not missed, because they wait for it.
+    write("restore", step=step, seconds=0.0)
 noticed = False
 try:
     while step < num_steps:

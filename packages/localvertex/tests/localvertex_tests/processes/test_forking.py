@@ -563,6 +563,16 @@ def waits(path: str) -> None:
     is_forked().after(first)
 
 
+IMPATIENT = """
+import sys
+from localvertex.__main__ import main
+from localvertex.processes import forking, processes
+forking._MAX_SECONDS, processes._MAX_SECONDS_TO_END = 8, 2
+sys.exit(main())
+"""
+"""The command line with shorter limits for what is frozen, which are 30 and 10 seconds."""
+
+
 @pytest.fixture
 def running(
     request: pytest.FixtureRequest, start_run: StartRun, tmp_path: Path
@@ -570,7 +580,7 @@ def running(
     """Start a run, without forks for False, whose first step waits for the file `go`; yield its process and folder."""
     variables = {"A_SECRET": "not for a server", "PYTHONFOO": "1"}
     variables |= {} if getattr(request, "param", True) else {"COVERAGE_PROCESS_START": "/somewhere"}
-    process = start_run(waits, "--parameter", f"path={tmp_path / 'go'}", **variables)
+    process = start_run(waits, "--parameter", f"path={tmp_path / 'go'}", program=("-c", IMPATIENT), **variables)
     log = tmp_path / "runs" / "stopped" / "wait-for" / "log.txt"
     wait_until(lambda: log.is_file() and "waiting" in log.read_text())
     yield process, tmp_path / "runs" / "stopped"

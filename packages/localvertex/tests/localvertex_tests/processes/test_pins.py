@@ -225,10 +225,10 @@ def test_packages_that_exclude_each_other_are_reported_in_pips_own_sentence(exec
 def test_a_check_builds_nothing_and_a_pin_without_a_wheel_stays(index: Path, tmp_path: Path) -> None:
     built = tmp_path / "built"
     make_source(index, "slowpkg", f"open({str(built)!r}, 'w')\nraise SystemExit('not built')\n")
-    for source in ("slowpkg==1.0", f"{index}/slowpkg-1.0.tar.gz", "./slowpkg"):
-        script = f'python3 -m pip install --quiet "tinypkg==1.2.4" "{source}" && "$0" "$@"'
-        for python in (interpreters.OWN, replace(interpreters.OWN, path=Path("/opt/python3.9"), version="3.9.18")):
-            assert pins.resolve(script, python=python) == ({"tinypkg==1.2.4": "tinypkg==1.2.3"}, "")
+    sources = f'"slowpkg==1.0" "{index}/slowpkg-1.0.tar.gz" "./slowpkg"'
+    script = f'python3 -m pip install --quiet "tinypkg==1.2.4" {sources} && "$0" "$@"'
+    for python in (interpreters.OWN, replace(interpreters.OWN, path=Path("/opt/python3.9"), version="3.9.18")):
+        assert pins.resolve(script, python=python) == ({"tinypkg==1.2.4": "tinypkg==1.2.3"}, "")
     assert not built.exists()
 
 

@@ -82,7 +82,7 @@ def test_a_program_without_the_token_sees_the_sentence_whatever_it_sends(server:
 def test_the_token_is_in_no_log_record_or_argument(
     start_server: Callable[..., Server], new_job: Any, tmp_path: Path
 ) -> None:
-    server = start_server()
+    server = start_server(has_own_interpreter=True)
     token = server.headers["Authorization"].removeprefix("Bearer ")
     job = new_job(server, job_id="shown", parameter_values={"seconds": 300})
     job.submit()

@@ -58,6 +58,8 @@ def test_a_killed_replica_restarts_before_the_eyes_of_the_user(
         lane = page.get_by_role("img", name=re.compile(f"Timeline of {WORKER}: .*fault: SIGKILL {WORKER}"))
         expect(lane).to_be_visible()
         expect(page.locator("rect.lost").first).to_be_attached()
+        # A process that is frozen before it is connected is not missed by its peer, which still waits for it.
+        watch.trains(2)
         # Confirmed by keyboard alone.
         page.get_by_role("button", name=f"Freeze {WORKER}").focus()
         page.keyboard.press("Enter")
