@@ -127,7 +127,7 @@ class Augmentation(keras.random.SeedGenerator):  # type: ignore[misc]
             raise UserError(f"augmentation: {class_name} with {config}: {error}") from error
         vars(layer)["generator"] = self
         if hasattr(layer, "backend"):
-            vars(layer)["backend"] = operations.fast(layer.backend, self._zero)
+            vars(layer)["backend"] = operations.fast(layer.backend, self._zero, image_size)
 
         def change(images: tf.Tensor, labels: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
             if class_name not in MIXING:

@@ -15,6 +15,8 @@ import tensorflow as tf
 
 _ROUNDS_TWICE = platform.machine() == "x86_64"
 """Whether TensorFlow's own operations round each product and each sum."""
+_SMALLEST_COMPILED = 64
+"""Height and width in pixels, below which a call of what XLA has compiled takes longer than it saves."""
 _REFLECT, _CONSTANT = "reflect", "constant"
 Zero = Callable[[], tf.Tensor]
 """Returns an int32 that is always 0, though no compiler can know it."""
@@ -32,29 +34,34 @@ class Operations:
         return getattr(self._wrapped, name)
 
 
-def fast(backend: Any, zero: Zero) -> Operations:
+def _is_compiled(image_size: int) -> bool:
+    return _ROUNDS_TWICE and image_size >= _SMALLEST_COMPILED
+
+
+def fast(backend: Any, zero: Zero, image_size: int) -> Operations:
     """Return the operations of Keras' backend of TensorFlow, those with faster equals replaced.
 
-    `flip`, `gaussian_blur` and `perspective_transform` of one image return a function, which the `where` that follows
-    calls only if it chooses the result.
+    `flip`, `gaussian_blur` and `perspective_transform` of one large image return a function, which the `where` that
+    follows calls only if it chooses the result.
     """
     image, numpy = backend.image, backend.numpy
+    if not _is_compiled(image_size):
+        return Operations(backend, numpy=Operations(numpy, where=where))
     # These only move numbers.
     moving = {name: _compiled(getattr(numpy, name)) for name in ("flip", "repeat", "stack")}
-    replaced: dict[str, Any] = {"gaussian_blur": functools.partial(_later, image.gaussian_blur)}
 
     def perspective_transform(images: tf.Tensor, start: tf.Tensor, end: tf.Tensor, **options: Any) -> tf.Tensor:
         return _affine_transform(image, zero, images, image.compute_homography_matrix(start, end), **options)
 
-    if _ROUNDS_TWICE:
-        replaced |= {
-            "affine_transform": functools.partial(_affine_transform, image, zero),
-            "perspective_transform": functools.partial(_later, perspective_transform),
-            "rgb_to_hsv": functools.partial(_rgb_to_hsv, image, zero),
-        }
     return Operations(
         backend,
-        image=Operations(image, **replaced),
+        image=Operations(
+            image,
+            affine_transform=functools.partial(_affine_transform, image, zero),
+            perspective_transform=functools.partial(_later, perspective_transform),
+            rgb_to_hsv=functools.partial(_rgb_to_hsv, image, zero),
+            gaussian_blur=functools.partial(_later, image.gaussian_blur),
+        ),
         numpy=Operations(numpy, where=where, **moving | {"flip": functools.partial(_later, moving["flip"])}),
     )
 
@@ -62,13 +69,18 @@ def fast(backend: Any, zero: Zero) -> Operations:
 @functools.cache
 def _compiled(operation: Callable[..., tf.Tensor]) -> Callable[..., tf.Tensor]:
     """Return an operation that XLA compiles; sums of products need `_times`."""
-    return tf.function(operation, jit_compile=True, autograph=False) if _ROUNDS_TWICE else operation
+    return tf.function(operation, jit_compile=True, autograph=False)
 
 
-@_compiled
 def to_bytes(images: tf.Tensor) -> tf.Tensor:
-    """Return images float32 as uint8: rounded, and from 0 to 255."""
-    return tf.cast(tf.clip_by_value(tf.round(images), 0.0, 255.0), tf.uint8)
+    """Return images float32 [B, S, S, 3] as uint8: rounded, and from 0 to 255."""
+    return (_compiled(_to_bytes) if _is_compiled(images.shape[1]) else _to_bytes)(images)
+
+
+def _to_bytes(images: tf.Tensor) -> tf.Tensor:
+    # Two passes over the pixels instead of the three of `saturate_cast`.
+    bounded = tf.raw_ops.ClipByValue(t=tf.round(images), clip_value_min=0.0, clip_value_max=255.0)
+    return tf.cast(bounded, tf.uint8)
 
 
 def _later(operation: Callable[..., tf.Tensor], images: tf.Tensor, *arguments: Any, **options: Any) -> Any:

@@ -16,7 +16,7 @@ Floats = npt.NDArray[np.float32]
 
 
 def fast() -> Any:
-    return operations.fast(DynamicBackend(), lambda: tf.constant(0)).image
+    return operations.fast(DynamicBackend(), lambda: tf.constant(0), image_size=64).image
 
 
 def transforms(height: int, width: int, count: int) -> Floats:
