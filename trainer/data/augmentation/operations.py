@@ -47,8 +47,13 @@ def fast(backend: Any, zero: Zero, image_size: int) -> Operations:
     image, numpy = backend.image, backend.numpy
     if not _is_compiled(image_size):
         return Operations(backend, numpy=Operations(numpy, where=where))
-    # These only move numbers.
-    moving = {name: _compiled(getattr(numpy, name)) for name in ("flip", "repeat", "stack")}
+    # These only move numbers, or choose among them.
+    compiled = {name: _compiled(getattr(numpy, name)) for name in ("flip", "repeat", "stack", "min", "max")}
+    later = {"flip": functools.partial(_later, compiled["flip"])}
+    per_column = {
+        name: functools.partial(_per_column, operation)
+        for name, operation in (("mean", numpy.mean), ("min", compiled["min"]), ("max", compiled["max"]))
+    }
 
     def perspective_transform(images: tf.Tensor, start: tf.Tensor, end: tf.Tensor, **options: Any) -> tf.Tensor:
         return _affine_transform(image, zero, images, image.compute_homography_matrix(start, end), **options)
@@ -60,9 +65,10 @@ def fast(backend: Any, zero: Zero, image_size: int) -> Operations:
             affine_transform=functools.partial(_affine_transform, image, zero),
             perspective_transform=functools.partial(_later, perspective_transform),
             rgb_to_hsv=functools.partial(_rgb_to_hsv, image, zero),
+            rgb_to_grayscale=functools.partial(_rgb_to_grayscale, image, compiled["repeat"]),
             gaussian_blur=functools.partial(_later, image.gaussian_blur),
         ),
-        numpy=Operations(numpy, where=where, **moving | {"flip": functools.partial(_later, moving["flip"])}),
+        numpy=Operations(numpy, where=where, **compiled | later | per_column),
     )
 
 
@@ -87,6 +93,21 @@ def _later(operation: Callable[..., tf.Tensor], images: tf.Tensor, *arguments: A
     """Return the call of an operation on one image, or its result for several."""
     call = functools.partial(operation, images, *arguments, **options)
     return call if images.shape[0] == 1 else call()
+
+
+def _per_column(operation: Callable[..., tf.Tensor], images: tf.Tensor, **options: Any) -> tf.Tensor:
+    """Return what an operation makes of all pixels once for each column.
+
+    TensorFlow takes ten times as long to combine an image with one number per channel.
+    """
+    found = operation(images, **options)
+    is_one_pixel = found.shape.rank == images.shape.rank == 4 and found.shape[1:3] == (1, 1)
+    return tf.repeat(found, images.shape[2], axis=2) if is_one_pixel else found
+
+
+def _rgb_to_grayscale(keras_image: Any, repeat: Callable[..., tf.Tensor], images: tf.Tensor, **options: Any) -> Any:
+    """Return the grey images with as many channels, for the same reason."""
+    return repeat(keras_image.rgb_to_grayscale(images, **options), 3, axis=-1)
 
 
 def where(condition: tf.Tensor, first: Any, second: Any) -> tf.Tensor:
