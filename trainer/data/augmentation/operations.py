@@ -75,7 +75,8 @@ def fast(backend: Any, zero: Zero, image_size: int) -> Operations:
 @functools.cache
 def _compiled(operation: Callable[..., tf.Tensor]) -> Callable[..., tf.Tensor]:
     """Return an operation that XLA compiles; sums of products need `_times`."""
-    return tf.function(operation, jit_compile=True, autograph=False)
+    compiled: Callable[..., tf.Tensor] = tf.function(operation, jit_compile=True, autograph=False)
+    return compiled
 
 
 def to_bytes(images: tf.Tensor) -> tf.Tensor:
@@ -166,12 +167,13 @@ def _project(
     times = functools.partial(_times, zero=zero)
     column, row = tf.range(width, dtype=tf.float32)[None], tf.range(height, dtype=tf.float32)[:, None]
 
-    def project(by_column: tf.Tensor, by_row: tf.Tensor, constant: tf.Tensor) -> tf.Tensor:
-        return times(by_column, column) + times(by_row, row) + constant
+    factors = tf.unstack(transform)
 
-    values = tf.unstack(transform)
-    depth = project(*values[6:], 1.0)
-    x, y = project(*values[:3]) / depth, project(*values[3:6]) / depth
+    def project(first: int) -> tf.Tensor:
+        return times(factors[first], column) + times(factors[first + 1], row)
+
+    depth = project(6) + 1.0
+    x, y = (project(0) + factors[2]) / depth, (project(3) + factors[5]) / depth
     if fill_mode == _REFLECT:
         x, y = (_reflect(place, float(size), zero) for place, size in ((x, width), (y, height)))
     # Outside, where the projection is at infinity; a choice of the result instead takes longer than all of the rest.
