@@ -1,10 +1,10 @@
 """Time of `prepare` with 1% new images, compared with a full run, on this machine and in a bucket that answers slowly.
 
-    python -m benchmarks.prepare_again --photographs 5000 --objects 20000 --milliseconds 50
+    python -m benchmarks.prepare_again --photographs 5000 --tiny 20000 --objects 20000 --milliseconds 50
 
-On this machine it prepares photographs, in the bucket tiny images, because only the answers take time there. Each run
-is `prepare` alone, without imports, after a first one on few images. The full run in the bucket is also compared with
-the ideal: one request per image over all connections.
+On this machine it prepares photographs, and tiny images, which show the time per row. In the bucket they are tiny, too,
+because only the answers take time there. Each run is `prepare` alone, without imports, after a first one on few images.
+The full run in the bucket is also compared with the ideal: one request per image over all connections.
 """
 
 import argparse
@@ -12,6 +12,7 @@ import contextlib
 import dataclasses
 import functools
 import io
+import math
 import shutil
 import sys
 import tempfile
@@ -28,7 +29,7 @@ from trainer.prepare import prepare
 _NUM_CONNECTIONS = 16
 """Number of connections of `prepare`."""
 _NEW_FRACTION = 0.01
-_IMAGE_SIZE = 224
+_IMAGE_SIZE, _TINY_SIZE = 224, 32
 
 
 def _objects(num_few: int, num_images: int) -> Iterator[tuple[str, bytes]]:
@@ -45,7 +46,7 @@ class _Run:
     made: dict[str, Any]
 
 
-def _run(folder: str, output: str, *, source: str = "source", **options: Any) -> _Run:
+def _run(folder: str, output: str, *, source: str = "source", image_size: int = _IMAGE_SIZE) -> _Run:
     """Run `prepare` below a folder."""
     clock = Clock()
     with contextlib.redirect_stderr(io.StringIO()):
@@ -53,19 +54,20 @@ def _run(folder: str, output: str, *, source: str = "source", **options: Any) ->
             source=f"{folder}/{source}",
             output_directory=f"{folder}/{output}",
             report_path=f"{folder}/{output}.html",
-            image_size=_IMAGE_SIZE,
+            image_size=image_size,
             pipeline_root=f"{folder}/root",
-            **options,
         )
     return _Run(cost=clock.took(), made=made)
 
 
-def _grow(name: str, folder: str, add: Callable[[], None], limit: float) -> tuple[bool, _Run]:
+def _grow(
+    name: str, folder: str, add: Callable[[], None], limit: float, image_size: int = _IMAGE_SIZE
+) -> tuple[bool, _Run]:
     """Prepare, add images, and prepare again; return whether that was too slow, and the full run."""
-    _run(folder, "first", source="few")
-    full = _run(folder, "full")
+    _run(folder, "first", source="few", image_size=image_size)
+    full = _run(folder, "full", image_size=image_size)
     add()
-    again = _run(folder, "again")
+    again = _run(folder, "again", image_size=image_size)
     made = again.made
     print(
         f"{name}: full run {full.cost}, with {made['num_read']:,} new of {made['num_examples']:,} images {again.cost}:"
@@ -96,16 +98,27 @@ def _compare_here(options: argparse.Namespace) -> bool:
         return is_slow
 
 
+def _show_rows(num_few: int, num_images: int) -> None:
+    """Print the line of tiny images on this machine."""
+    with tempfile.TemporaryDirectory() as folder:
+        tiny_images.write(Path(folder) / "few", num_few)
+        tiny_images.write(Path(folder) / "source", num_images)
+        add = functools.partial(tiny_images.write, Path(folder) / "source", _grown(num_images), begin=num_images)
+        _grow("tiny images", folder, add, math.inf, image_size=_TINY_SIZE)
+
+
 def main() -> int:
     """Print a line per comparison; return 1 if a run with few new images takes too long."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--photographs", type=int, default=5000, help="images on this machine")
+    parser.add_argument("--tiny", type=int, default=20_000, help="tiny images on this machine")
     parser.add_argument("--objects", type=int, default=20_000, help="images in the bucket")
     parser.add_argument("--milliseconds", type=float, default=50, help="time that each answer of the bucket takes")
     parser.add_argument("--limit", type=float, default=0.05, help="maximum fraction of a full run")
     parser.add_argument("--different", type=int, default=100, help="photographs with different pixels")
-    options = parse(parser, photographs=32, different=30, objects=40, milliseconds=1, limit=100)
+    options = parse(parser, photographs=32, different=30, tiny=40, objects=40, milliseconds=1, limit=100)
     is_slow = _compare_here(options)
+    _show_rows(options.different, options.tiny)
     objects = functools.partial(_objects, options.different, options.objects)
     with slow_bucket.serving(objects, latency_seconds=options.milliseconds / 1000):
         upload = functools.partial(_upload, options.objects, _grown(options.objects))

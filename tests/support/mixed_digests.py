@@ -17,6 +17,9 @@ from trainer.data.examples import ExamplesInMemory
 from trainer.data.sampler import Sampler
 from trainer.learner.learner import Learner
 
+_SIZE = 64
+"""From this size on, XLA compiles operations of the augmentation."""
+
 
 def main() -> None:
     """Train on one device, or with MirroredStrategy on several."""
@@ -27,10 +30,10 @@ def main() -> None:
     names = [f"CPU:{number}" for number in range(count)]
     strategy = tf.distribute.MirroredStrategy(names) if count > 1 else tf.distribute.get_strategy()
     config = dataclasses.replace(CONFIG, global_batch_size=15, augment="none")
-    learner = Learner(config, strategy, image_size=16, num_classes=10, num_steps=10)
-    learner.augmentation = Augmentation(json.loads(PRESETS["strong"]), image_size=16, num_classes=10)
-    pixels = np.random.default_rng(0).integers(0, 256, (60, 16, 16, 3), dtype=np.uint8)
-    examples = ExamplesInMemory(images=tf.constant(pixels), labels=tf.range(60) % 10, image_size=16)
+    learner = Learner(config, strategy, image_size=_SIZE, num_classes=10, num_steps=10)
+    learner.augmentation = Augmentation(json.loads(PRESETS["strong"]), image_size=_SIZE, num_classes=10)
+    pixels = np.random.default_rng(0).integers(0, 256, (60, _SIZE, _SIZE, 3), dtype=np.uint8)
+    examples = ExamplesInMemory(images=tf.constant(pixels), labels=tf.range(60) % 10, image_size=_SIZE)
     sampler = Sampler(num_examples=60, global_batch_size=15, seed=3)
     print(learner.train(learner.batches(examples, sampler, 4), 4).digests.tolist())
 

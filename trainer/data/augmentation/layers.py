@@ -22,6 +22,7 @@ import tensorflow as tf
 from localvertex._base import kinds
 from localvertex._base.userinput.errors import UserError
 from localvertex._base.userinput.spelling import on_one_line
+from trainer.data.augmentation import operations
 from trainer.data.augmentation.presets import LAYERS, MIXING
 
 _OURS = {"seed", "value_range", "data_format", "dtype"}
@@ -31,28 +32,6 @@ _KINDS = {
     "mode": ("horizontal_and_vertical", "horizontal", "vertical"),
 }
 """Keys of a layer's config -> their kind, where Keras itself takes values that change nothing or give no numbers."""
-
-
-class _Operations:
-    """Keras' operations as its layers find them, some replaced by others with equal values."""
-
-    def __init__(self, wrapped: Any, **replaced: Any) -> None:
-        self._wrapped = wrapped
-        vars(self).update(replaced)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._wrapped, name)
-
-
-def _where(condition: tf.Tensor, first: Any, second: Any) -> tf.Tensor:
-    """Return Keras' `where`; of two tensors of one shape by the operation that does not broadcast."""
-    values = [tf.convert_to_tensor(each) for each in (first, second)]
-    shape = values[0].shape
-    if values[0].dtype != values[1].dtype or shape != values[1].shape or not shape.is_fully_defined():
-        return keras.ops.where(condition, first, second)
-    is_single = condition.shape.num_elements() == 1
-    condition = tf.reshape(condition, []) if is_single else tf.broadcast_to(condition, shape)
-    return tf.raw_ops.Select(condition=condition, x=values[0], y=values[1])
 
 
 class Augmentation(keras.random.SeedGenerator):  # type: ignore[misc]
@@ -104,6 +83,10 @@ class Augmentation(keras.random.SeedGenerator):  # type: ignore[misc]
         self._number += 1
         return tf.add(self._key, [0, self._number])
 
+    def _zero(self) -> tf.Tensor:
+        """Return 0: the key has the bits of a float32 from 0 to 1, of which the two highest are never set."""
+        return tf.bitwise.right_shift(self._key[0], 30)
+
     def __call__(self, images: tf.Tensor, labels: tf.Tensor, random_numbers: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Return the changed images uint8 [B, S, S, 3] and the labels: as given, or float32 [B, K] if they are mixed.
 
@@ -130,9 +113,7 @@ class Augmentation(keras.random.SeedGenerator):  # type: ignore[misc]
             chosen = tf.random.stateless_uniform([], self.next(), maxval=len(layers), dtype=tf.int32)
             # Only the chosen branch is computed.
             images, labels = tf.switch_case(chosen, [functools.partial(layer, images, labels) for layer in layers])
-        # Two passes over the pixels instead of the three of `saturate_cast`.
-        bounded = tf.raw_ops.ClipByValue(t=tf.round(images), clip_value_min=0.0, clip_value_max=255.0)
-        return [tf.cast(bounded, tf.uint8), labels, keys]
+        return [operations.to_bytes(images), labels, keys]
 
     def _layer(self, image_size: int, class_name: str, config: dict[str, Any]) -> Any:
         for name in _KINDS.keys() & config.keys():
@@ -146,9 +127,7 @@ class Augmentation(keras.random.SeedGenerator):  # type: ignore[misc]
             raise UserError(f"augmentation: {class_name} with {config}: {error}") from error
         vars(layer)["generator"] = self
         if hasattr(layer, "backend"):
-            # TensorFlow's `where` takes ten times as long: it looks for a broadcast at each number.
-            numpy = _Operations(layer.backend.numpy, where=_where)
-            vars(layer)["backend"] = _Operations(layer.backend, numpy=numpy)
+            vars(layer)["backend"] = operations.fast(layer.backend, self._zero, image_size)
 
         def change(images: tf.Tensor, labels: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
             if class_name not in MIXING:

@@ -126,7 +126,7 @@ _ALL_NAMES = [*_NAMES, "stored_label", "final"]
 NARROW = COLUMNS.removesuffix(", details")
 """All columns except the one with nearly all bytes, which is in a table of its own: passes over the others are fast."""
 _SCHEMA = f"""
-PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA temp_store = FILE; PRAGMA cache_size = -2000;
+PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA temp_store = FILE; PRAGMA cache_size = -16000;
 CREATE TABLE texts (number INTEGER PRIMARY KEY, details);
 CREATE TABLE images ({NARROW}, text, stored_label, final DEFAULT '');
 CREATE TABLE previous (content_hash PRIMARY KEY, split) WITHOUT ROWID;
@@ -134,7 +134,10 @@ BEGIN;
 """
 """Tables; `previous` has the splits of the previous dataset, if there is one."""
 _INDEX = "CREATE INDEX by_content ON images (final, content_hash, label, name, num_stored_bytes)"
-_SELECT = f"SELECT {COLUMNS}, stored_label, final FROM images CROSS JOIN texts ON texts.number = text"  # noqa: S608
+_SELECT_BY_NAME = f"""
+SELECT {NARROW}, (SELECT details FROM texts WHERE number = text), stored_label, final
+FROM (SELECT * FROM images ORDER BY name, label, content_hash LIMIT -1)"""  # noqa: S608 - constants
+"""Without the limit, SQLite would sort the details, too."""
 _DETAILS = "CASE WHEN stored_label IS label THEN '' ELSE (SELECT details FROM texts WHERE number = text) END"
 _SELECT_USED = f"SELECT {NARROW}, {_DETAILS}, stored_label, final FROM images"  # noqa: S608
 """A record that is in the previous dataset as it is needs no details."""
@@ -178,7 +181,7 @@ class Rows:
 
     def by_name(self) -> Iterator[Row]:
         """Yield all rows, rejected ones too, in the order of their names: the same for every order of the source."""
-        return map(from_values, self._query(f"{_SELECT} ORDER BY name, label, content_hash"))
+        return map(from_values, self._query(_SELECT_BY_NAME))
 
     def used_rows(self, split: str, first: str, last: str) -> Iterator[Row]:
         """Yield the rows of a split from one content hash to another, by content hash, label and name.

@@ -14,7 +14,7 @@ import tensorflow as tf
 from keras.src.layers.preprocessing.image_preprocessing import base_image_preprocessing_layer
 
 from localvertex._base.userinput.errors import UserError
-from trainer.data.augmentation import layers
+from trainer.data.augmentation import operations
 from trainer.data.augmentation.layers import Augmentation
 from trainer.data.augmentation.presets import LAYERS, MIXING, PRESETS
 from trainer.data.sampler import NUM_RANDOM_NUMBERS
@@ -70,6 +70,12 @@ def noise(count: int) -> npt.NDArray[np.uint8]:
     return image.repeat(count, axis=0)
 
 
+REPLACED = (
+    "AutoContrast ContrastLimitedAdaptiveHistogramEqualization CutMix MixUp RandomColorDegeneration RandomContrast"
+    " RandomErasing RandomFlip RandomGaussianBlur RandomGrayscale RandomHue RandomPerspective RandomSaturation"
+    " RandomTranslation RandomZoom"
+).split()
+"""Layers that call an operation with a faster equal."""
 FAST = ("RandomCrop", "RandomErasing", "RandomRotation")
 
 
@@ -89,16 +95,26 @@ def test_what_a_layer_does_follows_from_the_random_numbers_of_the_example_alone(
     assert (len({image.tobytes() for image in once}) == 1) == (name in WITHOUT_RANDOM_NUMBERS)
 
 
+@pytest.mark.parametrize("size", [SIZE, 64])
 @pytest.mark.parametrize(
-    "name", [*PRESETS, *MIXING, "RandomFlip", "RandomErasing", "RandomPerspective", "AutoContrast"]
+    "spec",
+    [
+        *PRESETS,
+        *([layer(name)] for name in REPLACED),
+        [layer("RandomRotation", factor=0.5, fill_mode="constant", fill_value=9.5), layer("RandomPerspective")],
+        [layer("RandomShear", x_factor=1.0, y_factor=1.0, fill_mode="wrap")],
+        [layer("RandomRotation", factor=0.5, interpolation="nearest")],
+        # For two images at a time.
+        [[layer("MixUp"), layer("RandomRotation"), layer("RandomFlip"), layer("RandomPerspective")]],
+    ],
 )
-def test_the_pixels_are_those_of_keras_own_operations(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    images = np.random.default_rng(7).integers(0, 256, (16, SIZE, SIZE, 3), dtype=np.uint8)
+def test_the_pixels_are_those_of_keras_own_operations(spec: Any, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    images = np.random.default_rng(7).integers(0, 256, (16, size, size, 3), dtype=np.uint8)
     # One value in a channel, or in an image.
     images[0], images[2, ..., 1] = 255, 7
-    spec: Any = name if name in PRESETS else [layer(name)]
     found = augment(spec, images, np.arange(16, dtype=np.int32) % 10, numbers(16))
-    monkeypatch.setattr(layers, "_where", keras.ops.where)
+    monkeypatch.setattr(operations, "fast", lambda backend, *_: backend)
+    monkeypatch.setattr(operations, "_is_compiled", lambda image_size: False)
     expected = augment(spec, images, np.arange(16, dtype=np.int32) % 10, numbers(16))
     assert [part.tobytes() for part in found] == [part.tobytes() for part in expected]
 
