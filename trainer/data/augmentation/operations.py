@@ -35,7 +35,18 @@ class Operations:
 
 
 def _is_compiled(image_size: int) -> bool:
-    return _ROUNDS_TWICE and image_size >= _SMALLEST_COMPILED
+    return _ROUNDS_TWICE and image_size >= _SMALLEST_COMPILED and _compiles()
+
+
+@functools.cache
+def _compiles() -> bool:
+    """Return whether XLA compiles here for the host, in a pipeline of `tf.data`, whatever devices there are."""
+    with tf.init_scope():
+        try:
+            tf.data.Dataset.from_tensors(0.0).map(_compiled(tf.negative)).get_single_element()
+        except (tf.errors.OpError, ValueError):
+            return False
+    return True
 
 
 def fast(backend: Any, zero: Zero, image_size: int) -> Operations:
