@@ -78,7 +78,7 @@ class Serving:
         images = await requests.parse(body, model.image_size)
         del body
         answers = []
-        for index, found in enumerate(await asyncio.gather(*map(asyncio.wrap_future, batches.submit(images)))):
+        for index, found in enumerate(await asyncio.wrap_future(batches.submit(images))):
             if not np.isfinite(found).all():
                 raise Refused(500, f"instance {index}: the model predicts values that are not finite")
             answers.append({"probabilities": found.tolist(), "label": model.class_names[int(found.argmax())]})
