@@ -7,7 +7,8 @@ per second. With TF_CONFIG set, all workers do the same number of calls, because
   `convnet` under MultiWorkerMirroredStrategy, because Keras 3's `fit` does not work there.
 - `bare` has the trainer's network, batch normalisation, optimizer and loss in a `tf.function` that slices its batches
   from a tensor in memory. With several workers it sums the gradients and averages in one exchange. It has no input
-  pipeline, order of examples, augmentation, metrics, digests, checkpoints or event log.
+  pipeline, order of examples, augmentation, metrics, digests, checkpoints or event log. With a folder, its chief also
+  writes a checkpoint in the background after each call, as the trainer does; only the calls are measured.
 """
 
 import dataclasses
@@ -37,6 +38,8 @@ class Order:
     """To measure, after two calls that warm up."""
     num_calls: int = 0
     """Calls with several workers, instead of the seconds."""
+    folder: str = ""
+    """Where the chief of the bare loop writes checkpoints, in the background during the next call; empty: none."""
     xla: bool | None = None
     """None: the faster of both for the bare loop, and Keras' choice for `fit`."""
     precision: str = "float32"
@@ -186,12 +189,39 @@ def _bare(order: Order, chosen: Any, data: Any, pixels: list[Any], labels: list[
 
         return tf.while_loop(lambda number, _: number < order.steps_per_call, step, (0, tf.constant(0.0)))[1]
 
-    watch = _Stopwatch(order)
+    watch, taken = _Stopwatch(order), []
+    is_saving = order.folder and chosen.cluster_resolver.task_id == 0
+    save = _saver(order.folder, [*model.variables, *optimizer.variables]) if is_saving else lambda step: None
     while True:
+        started = time.perf_counter()
         # Waits for the device.
         assert np.isfinite(call().numpy())
+        taken.append(time.perf_counter() - started)
         if watch.has_ended():
-            return watch.rate()
+            return order.steps_per_call * len(taken[2:]) / sum(taken[2:])
+        save(len(taken) * order.steps_per_call)
+
+
+def _saver(folder: str, variables: list[Any]) -> Callable[[int], None]:
+    """Return a function that copies the variables after a number of steps, and writes them as the trainer does."""
+    import numpy as np
+
+    from exact_resume.checkpoints.async_writer import CheckpointWriter
+    from exact_resume.checkpoints.checkpoints import Best, Checkpoint
+    from exact_resume.checkpoints.lease import Lease
+
+    lease = Lease(folder)
+    lease.take({})
+    nothing: dict[str, Any] = {"keep": 3, "best": Best(), "saved_step": 0, "log_event": lambda event, **fields: None}
+    writer = CheckpointWriter(folder, lease, **nothing)
+
+    def save(step: int) -> None:
+        writer.settle(wait=True)
+        arrays = [np.array(variable) for variable in variables]
+        checkpoint = Checkpoint(step=step, best=Best(step=step), identity={}, run_id="bare", arrays=arrays)
+        writer.write(checkpoint, pause_seconds=0.0)
+
+    return save
 
 
 def _replica_step(

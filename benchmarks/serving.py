@@ -4,7 +4,8 @@
 
 The server, which runs the model on all images that wait, is compared with the same server that runs it on one image at
 a time, and with a loop of TensorFlow calls in one process, without a server. The limit is that call and a server that
-reads the body and answers with a constant.
+reads the body and answers with a constant. The loop has TensorFlow's default number of threads, because the export in
+the same process has started it.
 """
 
 import argparse

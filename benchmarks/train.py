@@ -5,7 +5,9 @@ it is tf-keras' `fit` under MultiWorkerMirroredStrategy, because Keras 3's does 
 `python -m pip install --no-deps tf-keras==2.21.0` (it depends on tensorflow, but works with tensorflow-cpu).
 
 The bare loop is the limit: a `tf.function` on data in memory that does nothing but train, with two workers under
-MultiWorkerMirroredStrategy, and with XLA if that is faster. See benchmarks/baselines.py for both baselines.
+MultiWorkerMirroredStrategy, and with XLA if that is faster. See benchmarks/baselines.py for both baselines. Two workers
+on two cores also share them with the checkpoints that are written in the background: the side `saving` is the bare loop
+whose chief writes one after each epoch.
 
 `--recipes` compares `fit` and the trainer with each option of a recipe instead: `fit` uses Keras' own means, and
 RandAugment in the map of `tf.data` beside the augmentation `standard`.
@@ -47,6 +49,13 @@ class Case:
     num_workers: int = 1
     num_calls: int = 0
     """Epochs or graph calls of the baselines with several workers, none of which may stop by its own clock."""
+    saves_every: int = 0
+    """Steps after which the side `saving` saves, as many as an epoch of the trainer has; 0: no such side."""
+
+    @property
+    def sides(self) -> tuple[str, ...]:
+        """Names of the sides."""
+        return (*_SIDES, *([_SAVING] * bool(self.saves_every)))
 
     @property
     def title(self) -> str:
@@ -59,7 +68,9 @@ _CASES = {
     "convnet": Case(model="convnet", image_size=32, steps_per_epoch=100, target=1.5),
     "mnist-cnn": Case(model="mnist-cnn", image_size=28, steps_per_epoch=10, target=0.97),
     "resnet50": Case(model="resnet50", image_size=96, batch_size=16, steps_per_epoch=4, target=0.97),
-    "two-workers": Case(model="convnet", image_size=16, steps_per_epoch=50, num_workers=2, num_calls=12, target=2.0),
+    "two-workers": Case(
+        model="convnet", image_size=16, steps_per_epoch=50, num_workers=2, num_calls=12, target=2.0, saves_every=22
+    ),
 }
 _RECIPES: dict[str, dict[str, Any]] = {
     "none": {},
@@ -72,6 +83,8 @@ _RECIPES: dict[str, dict[str, Any]] = {
     "augmentation": {"augmentation": "standard"},
 }
 _SIDES = ("fit", "trainer", "bare")
+_SAVING = "saving"
+"""The bare loop that saves, only with several workers."""
 _TRAINER = "-m trainer.task --weights=none --augment=none --epochs=100000 --checkpoint-every-seconds=0"
 _MAX_SECONDS = 600.0
 
@@ -148,6 +161,8 @@ def _calls_at_full_speed(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def baseline_rate(num_workers: int, **order: Any) -> float:
     """Measure the steps per second of a baseline; the fields are described in `benchmarks.baselines.Order`."""
     with tempfile.TemporaryDirectory() as folder:
+        if order["side"] == _SAVING:
+            order |= {"side": "bare", "folder": f"{folder}/checkpoints"}
         arguments = ["-m", "benchmarks.baselines", json.dumps(order)]
         logs = [Path(folder) / f"log-{index}" for index in range(num_workers)]
         processes = [start(arguments, *pair) for pair in zip(_clusters(num_workers), logs, strict=True)]
@@ -179,9 +194,9 @@ def _measure(
             dataset=str(data),
             model=case.model,
             batch_size=case.batch_size,
-            steps_per_call=case.steps_per_epoch,
+            steps_per_call=case.saves_every if side == _SAVING else case.steps_per_epoch,
             seconds=seconds,
-            num_calls=case.num_calls,
+            num_calls=case.num_calls * case.steps_per_epoch // case.saves_every if side == _SAVING else case.num_calls,
             recipe=recipe,
         )
     return rate, clock.took()
@@ -189,13 +204,16 @@ def _measure(
 
 def _compare(case: Case, turns: list[dict[str, tuple[float, Took]]]) -> bool:
     """Print the lines of a case; return whether the trainer reaches the target."""
-    rates = {side: statistics.median(turn[side][0] for turn in turns) for side in _SIDES}
+    rates = {side: statistics.median(turn[side][0] for turn in turns) for side in case.sides}
     ratio, share = rates["trainer"] / rates["fit"], rates["trainer"] / rates["bare"]
     verdict = "reached" if ratio >= case.target else "NOT REACHED"
     columns = " ".join(f"{rates[side]:8.2f}" for side in _SIDES)
     print(f"{case.title:<34} {columns} {ratio:6.2f} {share:7.0%}   at least {case.target:g} times fit: {verdict}")
+    if case.saves_every:
+        share = rates["trainer"] / rates[_SAVING]
+        print(f"  bare loop that saves after each {case.saves_every}: {rates[_SAVING]:.2f}, of which {share:.0%}")
     print(f"  load average {load()}; processes, imports included:")
-    for side in _SIDES:
+    for side in case.sides:
         print(f"  {side:<8} {median(turn[side][1] for turn in turns)}", flush=True)
     return ratio >= case.target
 
@@ -248,7 +266,7 @@ def main() -> int:
                     case = dataclasses.replace(case, steps_per_epoch=5)
                 data = _prepared(Path(folder) / name, case.image_size)
                 turns = [
-                    {side: _measure(side, case, data, options.seconds) for side in _SIDES}
+                    {side: _measure(side, case, data, options.seconds) for side in case.sides}
                     for _ in range(options.repeats)
                 ]
                 reached.append(_compare(case, turns))

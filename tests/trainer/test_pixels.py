@@ -72,7 +72,8 @@ def test_odd_files_are_served_with_the_pixels_of_training(tmp_path: Path, image_
             for record in datasets.load(str(tmp_path / "dataset")).records(split)
         },
     ):
-        served = asyncio.run(requests.parse(json.dumps({"instances": list(ways.values())}).encode(), image_size))
+        parsed = asyncio.run(requests.parse(json.dumps({"instances": list(ways.values())}).encode(), image_size))
+        served = [decode() for decode in parsed]
         different = [
             f"{FILES[name][0]}: {int(np.abs(pixels.astype(int) - trained[name]).max())} levels"
             for name, pixels in zip(ways, served, strict=True)

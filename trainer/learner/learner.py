@@ -263,11 +263,14 @@ class Learner:
         batch_size = min(EVALUATION_BATCH_SIZE, -(-examples.num_examples // self.num_replicas))
         num_rounds = evaluation_rounds(examples, batch_size, self.num_replicas)
         if self._evaluated is not examples:
-            # Traced once: it takes as long as a small validation.
-            self._evaluated = examples
-            self._evaluation = self._distribute(lambda shard: evaluation_batches(examples, batch_size, shard))
-        iterator = iter(self._evaluation)
-        rows = [self._evaluate(iterator, tf.constant(part.num_steps)).numpy() for part in parts(num_rounds)]
+            # Made once, because that takes longer than a small validation.
+            self._evaluation = iter(
+                self._distribute(lambda shard: evaluation_batches(examples, batch_size, shard).repeat())
+            )
+        # An evaluation that does not reach its end leaves the iterator inside the split.
+        self._evaluated = None
+        rows = [self._evaluate(self._evaluation, tf.constant(part.num_steps)).numpy() for part in parts(num_rounds)]
+        self._evaluated = examples
         # Summed here, in double precision, so that the sum does not depend on the number of rounds per call.
         loss, num_hits, *counts = np.concatenate(rows).sum(axis=0, dtype=np.float64).tolist()
         return Score(

@@ -74,11 +74,10 @@ class Serving:
 
     async def _predictions(self, request: Request, model: "LoadedModel", batches: Batches) -> list[dict[str, Any]]:
         """Return the outputs of the model's signature for each instance."""
-        body = await _read(request)
-        images = await requests.parse(body, model.image_size)
-        del body
+        submitted = batches.submit(await requests.parse(await _read(request), model.image_size))
+        probabilities = await asyncio.wrap_future(submitted)
         answers = []
-        for index, found in enumerate(await asyncio.gather(*map(asyncio.wrap_future, batches.submit(images)))):
+        for index, found in enumerate(probabilities):
             if not np.isfinite(found).all():
                 raise Refused(500, f"instance {index}: the model predicts values that are not finite")
             answers.append({"probabilities": found.tolist(), "label": model.class_names[int(found.argmax())]})

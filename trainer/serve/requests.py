@@ -1,9 +1,8 @@
 """Prediction requests: {"instances": [{"b64": ...}]} becomes the pixels that `prepare` makes of the image files."""
 
-import asyncio
 import base64
+import functools
 import re
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
@@ -13,6 +12,7 @@ from localvertex._base.userinput.reading import parse_json
 from localvertex._base.userinput.spelling import quote
 from trainer.data import images
 from trainer.data.images import BadImage, Pixels
+from trainer.serve.batches import Decode
 
 _MAX_INSTANCES = 1024
 """Images of a request; a batch prediction job sends 64 by default."""
@@ -27,8 +27,6 @@ _MAX_PIXELS = 2**26
 """Larger images are refused: decoding one takes up to 16 bytes of memory per pixel."""
 _SMALL_BYTES = 2**18
 """Bodies that are read in less than a millisecond."""
-_decoders = ThreadPoolExecutor(4, thread_name_prefix="decoder")
-"""Few, because each may take a gigabyte."""
 
 
 class Refused(Exception):
@@ -39,21 +37,18 @@ class Refused(Exception):
         self.status = status
 
 
-async def parse(body: bytes, image_size: int) -> list[Pixels]:
-    """Check the body of a request, and return the images as pixels uint8 [image_size, image_size, 3].
+async def parse(body: bytes, image_size: int) -> list[Decode]:
+    """Check the body of a request, and return a function per instance.
+
+    It returns the pixels uint8 [image_size, image_size, 3], or raises Refused for a file that is not an image, with the
+    index of the instance.
 
     Raises:
-        Refused: The body is not valid, or an instance is not an image file; the reason has its index.
+        Refused: The body is not valid.
     """
     # A change of threads takes longer than reading a small body, and a large one would keep the health route waiting.
     files = _files(body) if len(body) <= _SMALL_BYTES else await run_in_threadpool(_files, body)
-    loop = asyncio.get_running_loop()
-    decoded = (loop.run_in_executor(_decoders, _pixels, index, file, image_size) for index, file in enumerate(files))
-    found = await asyncio.gather(*decoded, return_exceptions=True)
-    # The first wrong image is named, whichever was read first.
-    if errors := [each for each in found if isinstance(each, BaseException)]:
-        raise errors[0]
-    return [each for each in found if not isinstance(each, BaseException)]
+    return [functools.partial(_pixels, index, file, image_size) for index, file in enumerate(files)]
 
 
 def _files(body: bytes) -> list[bytes]:

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -217,6 +218,22 @@ def test_an_evaluation_does_not_depend_on_the_rounds_per_call(
     whole = learner.evaluate(training)
     assert learner.evaluate(training, one_by_one) == whole
     assert one_by_one.asked == -(-training.num_examples // 32)
+
+
+def test_an_evaluation_after_one_that_was_interrupted_scores_the_whole_split(
+    training: Examples, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trainer.learner.learner.EVALUATION_BATCH_SIZE", 32)
+    learner = make_learner()
+    expected = learner.evaluate(training, one_by_one)
+
+    def interrupted(num_rounds: int) -> Iterator[Block]:
+        yield one_by_one(num_rounds)[0]
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        learner.evaluate(training, interrupted)
+    assert [learner.evaluate(training, one_by_one) for _ in range(2)] == [expected] * 2
 
 
 @pytest.mark.parametrize(

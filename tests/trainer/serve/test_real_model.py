@@ -6,6 +6,7 @@ import json
 import shlex
 import shutil
 import signal
+import subprocess
 import sys
 import time
 import urllib.error
@@ -31,6 +32,20 @@ from vertex_testing.cloud_storage.server import CloudStorage
 
 pytestmark = pytest.mark.slow
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "serving.md"
+PREDICT = """
+import hashlib, sys
+import numpy as np
+if sys.argv[2] == "begun":
+    import tensorflow as tf
+    tf.constant(0)
+from trainer.serve import model
+loaded, draw = model.load(sys.argv[1]), np.random.default_rng(0)
+import tensorflow as tf
+print(tf.config.threading.get_intra_op_parallelism_threads())
+for num_images in (1, 2, 3, 16, 33, 64):
+    images = draw.integers(0, 256, (num_images, loaded.image_size, loaded.image_size, 3), np.uint8)
+    print(hashlib.sha256(loaded.predict(images).tobytes()).hexdigest())
+"""
 
 
 class Served:
@@ -110,6 +125,22 @@ def test_keys_and_values_are_those_of_the_signature(served: Served, exported: Pa
     # The form of Google's prebuilt container.
     other = served.ask("/predict", {"instances": [{"image_bytes": instance(files[0])}]})
     assert other[1]["predictions"][0]["label"] == content["predictions"][0]["label"]
+
+
+def test_a_small_model_runs_in_one_thread_with_the_same_bits(exported: Path, repository: Path) -> None:
+    found = [
+        subprocess.run(
+            [sys.executable, "-c", PREDICT, str(exported), state],
+            stdout=subprocess.PIPE,
+            text=True,
+            check=True,
+            cwd=repository,
+        ).stdout.split()
+        for state in ("new", "begun")
+    ]
+    assert [threads for threads, *_ in found] == ["1", "0"]
+    assert found[0][1:] == found[1][1:]
+    assert len(set(found[0])) == 7
 
 
 def test_a_damaged_image_is_named_and_others_in_the_same_batch_are_answered(served: Served) -> None:
