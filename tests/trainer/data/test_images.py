@@ -92,7 +92,8 @@ def test_several_frames_are_remarked_and_the_first_is_as_if_alone(kind: str) -> 
 
 
 def test_a_damaged_second_frame_does_no_harm() -> None:
-    frames = [Image.effect_noise((64, 64), 90), Image.effect_noise((64, 64), 90)]
+    noise = np.random.default_rng(0).integers(0, 256, (2, 64, 64), np.uint8)
+    frames = [Image.fromarray(each) for each in noise]
     whole = encoded(frames[0], "GIF", save_all=True, append_images=frames[1:])
     damaged = whole[: len(encoded(frames[0], "GIF")) + 5]
     assert images.decode(damaged).tobytes() == images.decode(whole).tobytes()

@@ -57,9 +57,11 @@ def listed(report: WriteLine) -> Iterator[dict[str, str]]:
 
 def _read(end: int, add: WriteLine) -> None:
     """Add a line for each report of pip, until the end mark."""
-    data = b""
-    while not data.endswith(_END.encode()):
+    data, is_end = b"", False
+    while not is_end:
         data += os.read(end, _CHUNK_BYTES)
+        # The mark may come with the last report.
+        is_end, data = data.endswith(_END.encode()), data.removesuffix(_END.encode())
         # Also a part of a report may end with a brace.
         while data.endswith(b"}"):
             text = data.decode()

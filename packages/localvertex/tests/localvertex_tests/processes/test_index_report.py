@@ -15,6 +15,7 @@ import pytest
 from kfp import dsl
 from localvertex_tests.processes.test_environments import make_wheel
 
+from localvertex.processes import index_report
 from localvertex.processes.index_report import listed
 from localvertex.processes.processes import Processes
 from localvertex.values.configuration import Configuration
@@ -158,6 +159,16 @@ for each in json.load(open(sys.argv[1])):
     assert code == 0
     assert found == ["installing from host: a 1, b 1", "installing from host: c 1"]
     assert not Path(variables["PIP_REPORT"]).exists()
+
+
+def test_a_report_that_is_read_together_with_the_end_is_listed() -> None:
+    entry = {"download_info": {"url": "https://host/x"}, "is_direct": False, "metadata": {"name": "a", "version": "1"}}
+    found, (end, writer) = list[str](), os.pipe()
+    os.write(writer, json.dumps({"install": [entry]}).encode() + index_report._END.encode())
+    index_report._read(end, found.append)
+    assert found == ["installing from host: a 1"]
+    os.close(end)
+    os.close(writer)
 
 
 def test_a_pip_that_lists_nothing_is_reported(tmp_path: Path) -> None:
