@@ -13,8 +13,8 @@ export WORK_DIR ?= runs
 export PARAMETERS ?=
 # Of `make soak`.
 SEED ?= 0
-# Number of test processes: three per core of a machine with 2, because tests wait half of their time. The slow ones
-# compute more, and train in several processes.
+# Number of test processes: three per core of a machine with 2, because tests wait. The slow ones train in several
+# processes.
 TEST_PROCESSES ?= 6
 SLOW_TEST_PROCESSES ?= 4
 # PACKAGE=localvertex runs the tests of one package.
@@ -57,11 +57,11 @@ console: .venv/ready ## Open the console in the browser: create, watch and compa
 AGAIN = || { test $$? = 1 && echo "Once more, alone: what passes now depends on load or chance, and needs a repair" && \
     $(PY) -m pytest --last-failed --last-failed-no-failures none --exitfirst
 
-test: .venv/ready ## Run the tests, in about 4.5 minutes on 2 cores
+test: .venv/ready ## Run the tests, in about 6 minutes on 2 cores
 	@$(PY) -m pytest -n $(TEST_PROCESSES) --dist worksteal -m "not slow" $(TESTS) $(AGAIN) -m "not slow" $(TESTS); }
 
-test-slow: .venv/ready $(if $(PACKAGE),,.venv-beam/ready) ## Run the slow tests: whole runs, killed and resumed, in about 15 minutes
-	@$(PY) -m pytest -n $(SLOW_TEST_PROCESSES) --dist loadfile --no-loadscope-reorder -m "slow and not soak" $(TESTS) \
+test-slow: .venv/ready $(if $(PACKAGE),,.venv-beam/ready) ## Run the slow tests: whole runs, killed and resumed, in about 17 minutes
+	@$(PY) -m pytest -n $(SLOW_TEST_PROCESSES) --dist worksteal -m "slow and not soak" $(TESTS) \
 	    $(AGAIN) -m "slow and not soak" $(TESTS); }
 
 test-alone: .venv/ready ## Run the tests of each package in an environment with its own dependencies alone
