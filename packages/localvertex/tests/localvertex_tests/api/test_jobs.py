@@ -24,7 +24,7 @@ from localvertex.runner.engine import Options
 from localvertex.store import registry
 from localvertex.store.models.reading import UPLOADED_BY
 from localvertex.values.buckets import Buckets
-from vertex_testing.processes import has_ended
+from vertex_testing.processes import command_line, has_ended
 from vertex_testing.server import PARENT, Server, wait_until
 
 CUSTOM_TASK = "gs://google-cloud-aiplatform/schema/trainingjob/definition/custom_task_1.0.0.yaml"
@@ -194,7 +194,7 @@ def test_a_cancelled_prediction_ends_its_container(server: Server) -> None:
     server.call("POST", f"{path}:cancel", {}).raise_for_status()
     assert ended(server, path)["state"] == "JOB_STATE_CANCELLED"
     children = psutil.Process(server.process.pid).children(recursive=True)
-    assert not [each for each in children if serving.__file__ in " ".join(each.cmdline())]
+    assert not [each for each in children if serving.__file__ in " ".join(command_line(each))]
     assert not [*(server.work_dir / "buckets" / "cancelled").glob("*/prediction.results*")]
 
 
