@@ -226,7 +226,7 @@ class ForkServer:
         return None
 
     def _ask(self, fds: list[int]) -> int:
-        """Return the process above the supervisor of a step, 0 if there is none; no step is forked afterwards.
+        """Return the process above the supervisor of a step, or 0, after which no step is forked.
 
         The first call waits until the server has imported what it needs.
         """
