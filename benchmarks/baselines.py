@@ -7,16 +7,19 @@ per second. With TF_CONFIG set, all workers do the same number of calls, because
   `convnet` under MultiWorkerMirroredStrategy, because Keras 3's `fit` does not work there.
 - `bare` has the trainer's network, batch normalisation, optimizer and loss in a `tf.function` that slices its batches
   from a tensor in memory. With several workers it sums the gradients and averages in one exchange. It has no input
-  pipeline, order of examples, augmentation, metrics, digests, checkpoints or event log. With a folder, its chief also
+  pipeline, order of examples, augmentation, metrics, digests, checkpoints or event log. If asked to, its chief also
   writes a checkpoint in the background after each call, as the trainer does; only the calls are measured.
 """
 
+import contextlib
 import dataclasses
+import itertools
 import json
 import os
 import sys
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 _IS_CLUSTER = "TF_CONFIG" in os.environ
@@ -38,8 +41,8 @@ class Order:
     """To measure, after two calls that warm up."""
     num_calls: int = 0
     """Calls with several workers, instead of the seconds."""
-    folder: str = ""
-    """Where the chief of the bare loop writes checkpoints, in the background during the next call; empty: none."""
+    is_saving: bool = False
+    """Whether the chief of the bare loop writes checkpoints, in the background during the next call."""
     xla: bool | None = None
     """None: the faster of both for the bare loop, and Keras' choice for `fit`."""
     precision: str = "float32"
@@ -74,18 +77,25 @@ class _Stopwatch:
 
     def __init__(self, order: Order) -> None:
         self._order = order
-        self._ends: list[float] = []
+        self._seconds: list[float] = []
+        self._began = time.perf_counter()
 
     def has_ended(self) -> bool:
         """Note the end of a call; return whether it was the last one."""
-        self._ends.append(time.perf_counter())
+        now = time.perf_counter()
+        self._seconds.append(now - self._began)
+        self._began = now
         if _IS_CLUSTER:
-            return len(self._ends) >= self._order.num_calls
-        return len(self._ends) > 2 and self._ends[-1] - self._ends[1] > self._order.seconds
+            return len(self._seconds) >= self._order.num_calls
+        return sum(self._seconds[2:]) > self._order.seconds
+
+    def resume(self) -> None:
+        """Leave out the time since the last call."""
+        self._began = time.perf_counter()
 
     def rate(self) -> float:
         """Return the steps per second."""
-        return (len(self._ends) - 2) * self._order.steps_per_call / (self._ends[-1] - self._ends[1])
+        return len(self._seconds[2:]) * self._order.steps_per_call / sum(self._seconds[2:])
 
 
 def _fit(order: Order, chosen: Any, data: Any, pixels: list[Any], labels: list[int]) -> float:
@@ -189,39 +199,49 @@ def _bare(order: Order, chosen: Any, data: Any, pixels: list[Any], labels: list[
 
         return tf.while_loop(lambda number, _: number < order.steps_per_call, step, (0, tf.constant(0.0)))[1]
 
-    watch, taken = _Stopwatch(order), []
-    is_saving = order.folder and chosen.cluster_resolver.task_id == 0
-    save = _saver(order.folder, [*model.variables, *optimizer.variables]) if is_saving else lambda step: None
-    while True:
-        started = time.perf_counter()
-        # Waits for the device.
-        assert np.isfinite(call().numpy())
-        taken.append(time.perf_counter() - started)
-        if watch.has_ended():
-            return order.steps_per_call * len(taken[2:]) / sum(taken[2:])
-        save(len(taken) * order.steps_per_call)
+    watch, is_saving = _Stopwatch(order), order.is_saving and chosen.cluster_resolver.task_id == 0
+    variables = [*model.variables, *optimizer.variables] if is_saving else []
+    with _saver(variables) as save:
+        for number in itertools.count(1):
+            # Waits for the device.
+            assert np.isfinite(call().numpy())
+            if watch.has_ended():
+                break
+            save(number * order.steps_per_call)
+            watch.resume()
+    return watch.rate()
 
 
-def _saver(folder: str, variables: list[Any]) -> Callable[[int], None]:
-    """Return a function that copies the variables after a number of steps, and writes them as the trainer does."""
+@contextlib.contextmanager
+def _saver(variables: list[Any]) -> Iterator[Callable[[int], None]]:
+    """Yield a function that copies the variables after a number of steps, and writes them as the trainer does.
+
+    Without variables it does nothing. Each measurement has a folder of its own: in one that another has taken, it would
+    wait for a minute.
+    """
+    if not variables:
+        yield lambda step: None
+        return
     import numpy as np
 
     from exact_resume.checkpoints.async_writer import CheckpointWriter
     from exact_resume.checkpoints.checkpoints import Best, Checkpoint
     from exact_resume.checkpoints.lease import Lease
 
-    lease = Lease(folder)
-    lease.take({})
-    nothing: dict[str, Any] = {"keep": 3, "best": Best(), "saved_step": 0, "log_event": lambda event, **fields: None}
-    writer = CheckpointWriter(folder, lease, **nothing)
+    with tempfile.TemporaryDirectory() as folder:
+        lease = Lease(folder)
+        lease.take({})
+        nothing: dict[str, Any] = {"keep": 3, "best": Best(), "saved_step": 0, "log_event": lambda *_, **__: None}
+        writer = CheckpointWriter(folder, lease, **nothing)
 
-    def save(step: int) -> None:
+        def save(step: int) -> None:
+            writer.settle(wait=True)
+            arrays = [np.array(variable) for variable in variables]
+            checkpoint = Checkpoint(step=step, best=Best(step=step), identity={}, run_id="bare", arrays=arrays)
+            writer.write(checkpoint, pause_seconds=0.0)
+
+        yield save
         writer.settle(wait=True)
-        arrays = [np.array(variable) for variable in variables]
-        checkpoint = Checkpoint(step=step, best=Best(step=step), identity={}, run_id="bare", arrays=arrays)
-        writer.write(checkpoint, pause_seconds=0.0)
-
-    return save
 
 
 def _replica_step(

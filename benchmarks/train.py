@@ -162,7 +162,7 @@ def baseline_rate(num_workers: int, **order: Any) -> float:
     """Measure the steps per second of a baseline; the fields are described in `benchmarks.baselines.Order`."""
     with tempfile.TemporaryDirectory() as folder:
         if order["side"] == _SAVING:
-            order |= {"side": "bare", "folder": f"{folder}/checkpoints"}
+            order |= {"side": "bare", "is_saving": True}
         arguments = ["-m", "benchmarks.baselines", json.dumps(order)]
         logs = [Path(folder) / f"log-{index}" for index in range(num_workers)]
         processes = [start(arguments, *pair) for pair in zip(_clusters(num_workers), logs, strict=True)]
